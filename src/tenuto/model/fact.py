@@ -1,0 +1,85 @@
+"""The catalogue of what happens: one name per thing that can be written in the append-only event table.
+
+Events are audit, the outbox of the live feed and the input of replay. Their data are small scalars; bodies of texts
+are never among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from tenuto.model.ids import RunId, TaskId
+
+Scalar = str | int | bool | None
+
+
+class FactKind(StrEnum):
+    SUPERVISOR_LEADS = "supervisor.leads"
+    SUPERVISOR_STOPPED = "supervisor.stopped"
+    HOLD_SET = "hold.set"
+    HOLD_LIFTED = "hold.lifted"
+    CLOCK_WENT_BACK = "clock.went_back"
+    RUN_CREATED = "run.created"
+    RUN_CHANGED = "run.changed"
+    RUN_STOPPED = "run.stopped"
+    TASK_CREATED = "task.created"
+    TASK_STARTED = "task.started"
+    TASK_SLOT_BACK = "task.slot_given_back"
+    TASK_PAUSED = "task.paused"
+    TASK_RESUMED = "task.resumed"
+    TASK_POLICY = "task.policy_changed"
+    TASK_STALL_WARNED = "task.stall_warned"
+    TASK_STALLED = "task.stalled"
+    TASK_PROGRESSED = "task.progressed"
+    TASK_CLAIMED = "task.completion_claimed"
+    TASK_CHECK_FAILED = "task.check_failed"
+    TASK_COMPLETED = "task.completed"
+    TASK_FAILED = "task.failed"
+    TASK_CANCELLED = "task.cancelled"
+    CONVERSATION_OPENED = "conversation.opened"
+    CONVERSATION_CLAIMED = "conversation.claimed"
+    CONVERSATION_SUPERSEDED = "conversation.superseded"
+    CONVERSATION_ENDED = "conversation.ended"
+    ATTEMPT_ARMED = "attempt.armed"
+    ATTEMPT_ENDED = "attempt.ended"
+    COMMAND_ARMED = "command.armed"
+    COMMAND_SUBMITTED = "command.submitted"
+    COMMAND_ACKNOWLEDGED = "command.acknowledged"
+    COMMAND_AMBIGUOUS = "command.ambiguous"
+    COMMAND_FAILED = "command.failed"
+    COMMAND_RELEASED = "command.released"
+    COMMAND_CANCELLED = "command.cancelled"
+    WAIT_OPENED = "wait.opened"
+    WAIT_CLOSED = "wait.closed"
+    WAKE_ADDED = "wake.added"
+    MESSAGE_STORED = "message.stored"
+    MESSAGE_CARRIED = "message.carried"
+    MESSAGE_DELIVERED = "message.delivered"
+    MESSAGE_RETRIED = "message.retried"
+    REPORT_RECORDED = "report.recorded"
+    LATE_WORD = "late.word"
+    SAMPLE_TAKEN = "sample.taken"
+    FINDING = "finding"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that happened to one task or run (or to neither)."""
+
+    kind: FactKind
+    run_id: RunId | None = None
+    task_id: TaskId | None = None
+    data: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Event:
+    """A recorded fact: numbered (epoch, n) by the leader's writer; `n` alone is a total order."""
+
+    epoch: int
+    n: int
+    at: datetime
+    fact: Fact

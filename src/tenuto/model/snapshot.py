@@ -1,0 +1,97 @@
+"""Everything a decision about one task may look at, read in one go from the registry.
+
+A snapshot is taken, never built up; what is not in it does not count. `Seen` adds what the reconciliation of outside
+evidence found, and is what every ladder walks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from tenuto.model.command import Attempt, Command
+from tenuto.model.conversation import Conversation
+from tenuto.model.evidence import Sample
+from tenuto.model.ids import TaskId, TokenId
+from tenuto.model.lifecycle import TaskState
+from tenuto.model.message import Message
+from tenuto.model.work import Run, Task, Wait, Wake
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The registry itself: its identity, and the operator's hold on everything."""
+
+    id: str
+    revision: int
+    created_at: datetime
+    held_at: datetime | None = None
+    held_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Leadership:
+    """The supervisor lease: which process decides, and until when. `epoch` grows with every new holder."""
+
+    epoch: int
+    owner: str
+    host: str
+    pid: int
+    started: str
+    boot_id: str
+    address: str
+    taken_at: datetime
+    renewed_at: datetime
+    expires_at: datetime
+    stop_asked_at: datetime | None = None
+    released_at: datetime | None = None
+
+
+class Role(StrEnum):
+    OPERATOR = "operator"
+    COORDINATOR = "coordinator"
+    AGENT = "agent"
+    EXECUTOR = "executor"
+
+
+@dataclass(frozen=True)
+class Token:
+    """A bearer token as the registry knows it: its sha256 in hex, what it opens, and whose lease it is bound to."""
+
+    id: TokenId
+    revision: int
+    digest: str
+    role: Role
+    task_id: TaskId | None
+    lease_number: int | None
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One task and all that hangs on it now.
+
+    `conversation` is the one that holds the lease. `live` is the attempt under way, `last` the newest that ended.
+    `commands` are the open ones; `sends` counts nothing else. `samples` are the newest two. `slots_used` counts
+    active tasks up to `slots`. `others` are the states of tasks that open waits hang on.
+    """
+
+    registry: Registry
+    run: Run
+    task: Task
+    conversation: Conversation | None
+    live: Attempt | None
+    last: Attempt | None
+    live_command: Command | None
+    commands: tuple[Command, ...]
+    waits: tuple[Wait, ...]
+    wakes: tuple[Wake, ...]
+    messages: tuple[Message, ...]
+    samples: tuple[Sample, ...]
+    checks: tuple[Command, ...]
+    slots_used: int
+    slots: int
+    others: Mapping[TaskId, TaskState] = field(default_factory=dict)

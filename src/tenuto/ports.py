@@ -1,0 +1,235 @@
+"""What the engine needs from the world.
+
+Store, transports, sources and notifiers implement these protocols and never see each other; they meet here. Nothing
+in this module does anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from tenuto.model.change import Commit, Result
+from tenuto.model.command import Armed, Attempt, Command, Outcome
+from tenuto.model.conversation import Conversation
+from tenuto.model.evidence import Observation
+from tenuto.model.fact import Event, Scalar
+from tenuto.model.ids import CommandId, MessageId, RunId, TaskId, TextId
+from tenuto.model.message import Message
+from tenuto.model.snapshot import Leadership, Registry, Snapshot, Token
+from tenuto.model.work import Acceptance, Report, Run, Task, Text, Wait, Wake
+
+
+class Clock(Protocol):
+    """The only source of time. `now` is aware UTC; `monotonic` is seconds that never go back."""
+
+    def now(self) -> datetime: ...
+
+    def monotonic(self) -> float: ...
+
+
+class Minter(Protocol):
+    """The only source of identity and of secrets."""
+
+    def new(self, kind: str) -> str:
+        """A fresh identifier of `kind` (see model.ids)."""
+        ...
+
+    def secret(self) -> str:
+        """A fresh bearer token: 256 bits, URL-safe text."""
+        ...
+
+
+class Fuse(Protocol):
+    """Named points at which a proof may kill the process; nothing happens there otherwise."""
+
+    def burn(self, point: str) -> None: ...
+
+
+class NoFuse:
+    """The fuse of everyday life."""
+
+    def burn(self, point: str) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """An order to run one turn of a program.
+
+    `env` are the names to resolve at launch; `given` are values of our own (task, attempt, command, address, spool,
+    token). `limit` is wall-clock time, `grace` what the program gets between SIGTERM and SIGKILL.
+    """
+
+    prompt: str
+    argv: tuple[str, ...]
+    cwd: str
+    env: tuple[str, ...]
+    given: Mapping[str, str]
+    limit: timedelta
+    grace: timedelta
+
+
+@dataclass(frozen=True)
+class Check:
+    """An order to run an acceptance program: no prompt, no token; its exit status is the answer."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: tuple[str, ...]
+    given: Mapping[str, str]
+    limit: timedelta
+    grace: timedelta
+
+
+@dataclass(frozen=True)
+class Halt:
+    """An order to end the turn that another command began."""
+
+    target: CommandId
+    grace: timedelta
+
+
+Order = Turn | Check | Halt
+
+
+class Executor(Protocol):
+    """Carries out armed commands at one transport. There is no second path to the outside."""
+
+    name: str
+
+    def connected(self) -> bool:
+        """Whether commands can be handed over now."""
+        ...
+
+    async def perform(self, armed: Armed, order: Order) -> Outcome:
+        """Hand the command over; unexpected failure is Unknown, never an exception."""
+        ...
+
+    async def look(self, command: Command) -> Observation:
+        """CommandFacts of one command, from the journal and the process table."""
+        ...
+
+    async def revoke(self, command: Command, epoch: int) -> None:
+        """Take the journal's place exclusively, so that the command can never begin; the next `look` shows who won."""
+        ...
+
+
+class Workspace(Protocol):
+    """Looks at a task's directory, read only."""
+
+    async def look(self, cwd: str, since: str | None) -> Observation:
+        """WorkspaceFacts; `since` is a commit to count new ones from."""
+        ...
+
+    async def accept(self, acceptance: Acceptance, cwd: str, evidence: str) -> Observation:
+        """AcceptanceFacts for a FILE or COMMIT acceptance."""
+        ...
+
+    async def resolved(self, wait: Wait, cwd: str) -> bool | None:
+        """Whether a PATH or COMMIT wait has come true; None when it cannot be told."""
+        ...
+
+
+class Reader(Protocol):
+    """Reads the registry. Every method is one consistent look; none of them writes."""
+
+    def registry(self) -> Registry: ...
+
+    def leadership(self) -> Leadership | None: ...
+
+    def snapshot(self, task_id: TaskId, slots: int) -> Snapshot | None: ...
+
+    def due(self, now: datetime, limit: int) -> tuple[TaskId, ...]:
+        """Tasks whose `look_at` has come, earliest first."""
+        ...
+
+    def next_due(self) -> datetime | None: ...
+
+    def under_way(self) -> tuple[TaskId, ...]:
+        """Tasks with an open command or a live attempt: what boot and the watch start from."""
+        ...
+
+    def find(self, kind: str, part: str) -> tuple[str, ...]:
+        """Identifiers of a kind that end or begin with `part` (at most 10)."""
+        ...
+
+    def run(self, run_id: RunId) -> Run | None: ...
+
+    def runs(self, limit: int, *, unfinished: bool = False) -> tuple[Run, ...]: ...
+
+    def task(self, task_id: TaskId) -> Task | None: ...
+
+    def tasks(self, limit: int, *, run_id: RunId | None = None, unfinished: bool = False) -> tuple[Task, ...]: ...
+
+    def conversations(self, task_id: TaskId) -> tuple[Conversation, ...]: ...
+
+    def attempts(self, task_id: TaskId, limit: int) -> tuple[Attempt, ...]:
+        """Newest first."""
+        ...
+
+    def command(self, command_id: CommandId) -> Command | None: ...
+
+    def commands(self, limit: int, *, task_id: TaskId | None = None, only_open: bool = False) -> tuple[Command, ...]: ...
+
+    def waits(self, limit: int, *, task_id: TaskId | None = None, only_open: bool = True) -> tuple[Wait, ...]: ...
+
+    def wakes(self, task_id: TaskId) -> tuple[Wake, ...]: ...
+
+    def reports(self, task_id: TaskId, limit: int) -> tuple[Report, ...]:
+        """Newest first."""
+        ...
+
+    def message(self, message_id: MessageId) -> Message | None: ...
+
+    def messages(self, task_id: TaskId, limit: int) -> tuple[Message, ...]: ...
+
+    def text(self, text_id: TextId) -> Text | None: ...
+
+    def token(self, digest: str) -> Token | None: ...
+
+    def events(
+        self, after: int, limit: int, *, task_id: TaskId | None = None, run_id: RunId | None = None
+    ) -> tuple[Event, ...]: ...
+
+    def last_event(self) -> int: ...
+
+    def replayed(self, scope: str, key: str) -> tuple[str, Mapping[str, Scalar]] | None:
+        """The digest and result a key was used with, if it was."""
+        ...
+
+    def counts(self) -> Mapping[str, int]:
+        """How many tasks are in each state, and how many commands are open."""
+        ...
+
+
+class Ledger(Reader, Protocol):
+    """Reads and writes the registry. One writer, first come first served; a commit is durable when it returns."""
+
+    async def commit(self, commit: Commit) -> Result:
+        """Write all of it or nothing. Raises StorageFull or Corrupt when the medium fails."""
+        ...
+
+    async def lead(self, candidate: Leadership, gone: Callable[[Leadership], bool]) -> Leadership | None:
+        """Take the supervisor lease if nobody holds it, it has run out, was released, or its holder is proven gone.
+
+        Returns the lease with its new epoch, or None when another supervisor leads. `candidate.epoch` is ignored.
+        """
+        ...
+
+    async def renew(self, mine: Leadership, now: datetime, expires_at: datetime) -> Leadership | None:
+        """Prolong the lease; None when it is no longer ours. The answer carries a stop that was asked for."""
+        ...
+
+    async def resign(self, mine: Leadership, now: datetime) -> None: ...
+
+    async def ask_stop(self, now: datetime) -> bool:
+        """Ask whoever leads to stop; False when nobody does. Needs no leadership."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+Observations = Sequence[Observation]
