@@ -1,9 +1,23 @@
 """The lock pins everything by content, and belongs to the inputs that lie beside it."""
 
+import importlib
 import re
 import runpy
 import tomllib
 from pathlib import Path
+
+import pytest
+
+# What the code imports of each extra; "windows" is absent because it installs nothing elsewhere.
+EXTRAS = {
+    "acp": ["acp"],
+    "github": ["githubkit"],
+    "mcp": ["mcp.server", "mcp.client.streamable_http"],
+    "notify": ["apprise"],
+    "otel": ["opentelemetry.sdk.metrics", "opentelemetry.exporter.otlp.proto.http.metric_exporter"],
+    "postgres": ["psycopg"],
+    "top": ["textual.app"],
+}
 
 NAME = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?")
 
@@ -47,3 +61,14 @@ def test_the_lock_belongs_to_its_inputs(root: Path) -> None:
     digest = runpy.run_path(str(root / "scripts" / "inputs.py"))["digest"]
     first = (root / "requirements.lock").read_text("utf-8").splitlines()[0]
     assert first == f"# inputs: {digest(root)}", "pyproject.toml or requirements.in changed: run scripts/lock"
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_what_an_extra_brings_can_be_imported_together_with_the_rest(extra: str) -> None:
+    for name in EXTRAS[extra]:
+        assert importlib.import_module(name).__name__ == name
+
+
+def test_no_extra_is_forgotten(root: Path) -> None:
+    told = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    assert set(told["project"]["optional-dependencies"]) == {*EXTRAS, "windows"}
