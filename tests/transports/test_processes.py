@@ -16,7 +16,7 @@ from datetime import timedelta
 import pytest
 
 from tenuto.transports import processes
-from tenuto.transports.processes import Ending, Identity, Presence, linux, portable, table
+from tenuto.transports.processes import Ending, Identity, Presence, linux, portable
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups and sessions are POSIX")
 only_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -204,20 +204,19 @@ def test_a_value_is_matched_whole(nursery: Nursery) -> None:
     assert processes.carriers(NAME, "", since=nursery.since) == ()
 
 
+@only_linux
 def test_older_processes_can_be_passed_over(nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
     child = nursery.ready(REST)
     start = who(child).start
-    readable = table.platform.carries
-    monkeypatch.setattr(
-        table.platform, "carries", lambda pid, needle: None if pid == child.pid else readable(pid, needle)
-    )
+    readable = linux.carries
+    monkeypatch.setattr(linux, "carries", lambda pid, needle: None if pid == child.pid else readable(pid, needle))
     assert processes.carriers(NAME, nursery.value) is None, "one of ours could not be read"
     assert processes.carriers(NAME, nursery.value, since=start) is None
     assert processes.carriers(NAME, nursery.value, since=start + 1) == ()
 
 
 def test_a_group_lists_its_living_members(nursery: Nursery) -> None:
-    program = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', %r]); import time; time.sleep(60)" % REST
+    program = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {REST!r}]); time.sleep(60)"
     child = nursery.ready(program)
     members = processes.group_members(child.pid)
     assert members is not None
@@ -340,7 +339,7 @@ def test_what_keeps_coming_back_is_ended_until_nobody_is_left(nursery: Nursery) 
         "while True: time.sleep(60)\n"
     )
     child = nursery.ready(hop)
-    ending = asyncio.run(processes.end_all(lambda: nursery.carriers(), grace=timedelta(milliseconds=300)))
+    ending = asyncio.run(processes.end_all(nursery.carriers, grace=timedelta(milliseconds=300)))
     assert ending is Ending.ENDED
     assert child.wait(10) == 0
     assert nursery.carriers() == ()

@@ -6,6 +6,6 @@ no lock is taken in the repository and nothing the repository configures is run.
 """
 
 from tenuto.transports.workspace.facts import Kind, Workspace
-from tenuto.transports.workspace.look import commits_since, look
+from tenuto.transports.workspace.witness import commits_since, look
 
 __all__ = ["Kind", "Workspace", "commits_since", "look"]

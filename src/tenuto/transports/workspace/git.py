@@ -84,8 +84,13 @@ class NoGitError(Exception):
 
 @lru_cache(maxsize=8)
 def _program(path: str) -> str | None:
-    absolute = os.pathsep.join(part for part in path.split(os.pathsep) if Path(part).is_absolute())
+    absolute = _absolute(path)
     return shutil.which("git", path=absolute) if absolute else None
+
+
+def _absolute(path: str) -> str:
+    """A search path without the entries that would be looked up inside the repository."""
+    return os.pathsep.join(part for part in path.split(os.pathsep) if Path(part).is_absolute())
 
 
 def filter_overrides(listing: bytes) -> tuple[tuple[str, str], ...]:
@@ -111,7 +116,7 @@ def environment(
     need ``safe.directory``; naming the work tree outranks a ``core.worktree`` that points elsewhere.
     """
     made = {name: ours[name] for name in KEPT if name in ours}
-    made["PATH"] = ours.get("PATH", os.defpath)
+    made["PATH"] = _absolute(ours.get("PATH", os.defpath))
     made.update(QUIET)
     made["GIT_DIR"] = str(repository.dot_git)
     made["GIT_WORK_TREE"] = str(repository.top)

@@ -106,6 +106,8 @@ async def _repository(repository: Repository, cwd: Path, stopped: Stopped) -> Wo
 
 
 def _broken(answer: git.Answer) -> Workspace:
+    if answer.cut:
+        return Workspace(Kind.UNKNOWN, reason="the repository's configuration is too long to read")
     return Workspace(Kind.UNKNOWN, reason=answer.complaint or f"git ended with {answer.code}")
 
 
