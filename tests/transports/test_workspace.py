@@ -76,11 +76,8 @@ def look(cwd: Path, timeout: timedelta = PATIENCE) -> Workspace:
 
 def snapshot(directory: Path) -> dict[str, tuple[int, int, int]]:
     """Everything in a directory, the git directory included, by size, time and inode."""
-    return {
-        str(path.relative_to(directory)): (found.st_size, found.st_mtime_ns, found.st_ino)
-        for path in sorted(directory.rglob("*"))
-        if (found := path.lstat())
-    }
+    everything = {str(path.relative_to(directory)): path.lstat() for path in directory.rglob("*")}
+    return {name: (found.st_size, found.st_mtime_ns, found.st_ino) for name, found in everything.items()}
 
 
 # --- what is seen -----------------------------------------------------------
