@@ -393,3 +393,17 @@ def test_asking_on_linux_imports_nothing_outside_the_standard_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
     assert done.stdout.split() == ["False", "False"]
+
+
+@only_linux
+def test_a_program_that_guards_its_memory_makes_the_question_unanswerable(nursery: Nursery) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read every memory")
+    guard = "import ctypes; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); "  # PR_SET_DUMPABLE
+    threaded = "import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); "
+    for program in (guard + REST, guard + threaded + REST):
+        child = nursery.ready(program)
+        assert nursery.carriers() is None
+        child.kill()
+        child.wait(10)
+    assert nursery.carriers() == ()

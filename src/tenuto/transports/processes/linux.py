@@ -74,9 +74,7 @@ def owner(pid: int) -> int | None:
 def carries(pid: int, needle: bytes) -> bool | None:
     """Whether an environment holds ``needle`` (``NAME=value``); None when it may not be read; False when it is gone."""
     try:
-        environment = _environment(f"{PROC}/{pid}/environ")
-        if not environment:  # none, a kernel thread, or a leader that ended before its other threads
-            environment = b"\0".join(_thread_environments(pid))
+        environment = _leader_environment(pid) or b"\0".join(_thread_environments(pid))
     except (FileNotFoundError, ProcessLookupError):
         return False
     except OSError:
@@ -84,10 +82,27 @@ def carries(pid: int, needle: bytes) -> bool | None:
     return b"\0" + needle + b"\0" in b"\0" + environment + b"\0"
 
 
+def _leader_environment(pid: int) -> bytes:
+    """Empty for a kernel thread, and for a leader that ended before its other threads: those still hold it.
+
+    Without privileges the memory of such a leader is not empty but forbidden, just like that of
+    a program which guards its secrets; the other threads tell the two apart.
+    """
+    try:
+        return _environment(f"{PROC}/{pid}/environ")
+    except PermissionError:
+        if not _other_threads(pid):
+            raise
+        return b""
+
+
 def _thread_environments(pid: int) -> Iterator[bytes]:
-    threads = os.listdir(f"{PROC}/{pid}/task")  # noqa: PTH208 - as above
-    for thread in threads if len(threads) > 1 else ():
+    for thread in _other_threads(pid):
         yield _environment(f"{PROC}/{pid}/task/{thread}/environ")
+
+
+def _other_threads(pid: int) -> list[str]:
+    return [thread for thread in os.listdir(f"{PROC}/{pid}/task") if thread != str(pid)]  # noqa: PTH208 - as above
 
 
 def _environment(path: str) -> bytes:
