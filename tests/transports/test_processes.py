@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -18,8 +19,8 @@ import pytest
 from tenuto.transports import processes
 from tenuto.transports.processes import Ending, Identity, Presence, linux, portable
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups and sessions are POSIX")
-only_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = pytest.mark.only_on("linux", "darwin")  # process groups and sessions are POSIX
+only_linux = pytest.mark.only_on("linux")
 
 NAME = "TENUTO_TEST_CARRIED"
 REST = "import sys, time; print('ready', flush=True); time.sleep(60)"
@@ -395,15 +396,30 @@ def test_asking_on_linux_imports_nothing_outside_the_standard_library() -> None:
     assert done.stdout.split() == ["False", "False"]
 
 
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Root may read every memory; be somebody else for a moment."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setresuid(65534, 65534, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+
+
 @only_linux
 def test_a_program_that_guards_its_memory_makes_the_question_unanswerable(nursery: Nursery) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root may read every memory")
-    guard = "import ctypes; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); "  # PR_SET_DUMPABLE
-    threaded = "import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); "
+    guard = (
+        "import ctypes, os, threading, time; os.geteuid() or os.setuid(65534); ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); "
+    )
+    threaded = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); "
     for program in (guard + REST, guard + threaded + REST):
         child = nursery.ready(program)
-        assert nursery.carriers() is None
+        since = who(child).start
+        with unprivileged():
+            assert processes.carriers(NAME, nursery.value, since=since) is None
+            assert processes.carriers(NAME, nursery.value, since=since + 1) == ()
         child.kill()
         child.wait(10)
-    assert nursery.carriers() == ()
