@@ -39,6 +39,7 @@ LETTERS = {
     "reconciliation": "n",
     "observation": "o",
     "token": "y",
+    "registry": "g",
 }
 SHAPE = re.compile(r"[a-z]-[0-9a-hjkmnp-tv-z]{26}")
 

@@ -1,0 +1,106 @@
+"""What differs between databases, in one small protocol.
+
+Statements are written once in Core and compiled to SQL text with named parameters; they run on the driver's own
+connection, which is several times faster than running them through Core. A dialect says how to connect, how a
+transaction begins, and what a driver's error means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sqlalchemy.engine.interfaces import Dialect as CoreDialect
+from sqlalchemy.sql.base import Executable
+
+from tenuto.store.rows import Cell
+
+Parameters = Mapping[str, Cell]
+
+
+class Cursor(Protocol):
+    """What a statement answered."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+
+class Connection(Protocol):
+    """A driver's connection, as far as it is used here."""
+
+    def execute(self, sql: Any, parameters: Any = ..., /) -> Cursor: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A unique truth that something else holds: the name of its index, or of the table whose key it is."""
+
+    name: str
+    key: bool
+
+
+class Dialect(Protocol):
+    """One kind of database, and where this registry lies in it."""
+
+    name: str
+    core: CoreDialect
+    #: The driver's base class of errors.
+    failure: type[Exception]
+
+    def connect(self) -> Connection:
+        """A connection that writes."""
+        ...
+
+    def connect_reader(self) -> Connection:
+        """A connection that cannot write."""
+        ...
+
+    def begin(self, connection: Connection) -> None: ...
+
+    def begin_read(self, connection: Connection) -> None: ...
+
+    def commit(self, connection: Connection) -> None: ...
+
+    def rollback(self, connection: Connection) -> None:
+        """End the transaction if there is one; never raises."""
+        ...
+
+    def taken(self, error: Exception) -> Taken | None:
+        """The unique truth that `error` says is held, if that is what it says."""
+        ...
+
+    def refused(self, error: Exception) -> bool:
+        """Whether a constraint or trigger refused what was to be written."""
+        ...
+
+    def translated(self, error: Exception) -> Exception:
+        """`error` in our words: StorageFull, Corrupt, or itself when it says neither."""
+        ...
+
+
+class Texts:
+    """Compiled statements of one dialect, each compiled once."""
+
+    def __init__(self, core: CoreDialect) -> None:
+        self._core = core
+        self._known: dict[Executable, str] = {}
+
+    def of(self, statement: Executable, columns: Sequence[str] | None = None) -> str:
+        """The SQL text; `columns` names the parameters of an INSERT or of an UPDATE's SET."""
+        sql = self._known.get(statement)
+        if sql is None:
+            compiled = statement.compile(dialect=self._core, column_keys=columns)  # type: ignore[attr-defined]
+            given = [
+                name for name, value in compiled.params.items() if value is not None and name not in (columns or ())
+            ]
+            if given:
+                raise TypeError(f"a statement brings values of its own ({given}); say them as parameters or literals")
+            sql = self._known[statement] = str(compiled)
+        return sql

@@ -1,0 +1,94 @@
+"""Who leads: the supervisor lease and its epoch.
+
+One row says which process decides. Whoever takes it raises the epoch by one, and every later commit under an older
+epoch is refused; so a supervisor that lost its lease without noticing can write nothing. A lease is taken over only
+when it was given back, has run out, or its holder is proven gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeGuard
+
+from sqlalchemy import bindparam, insert, select, update
+
+from tenuto.model.snapshot import Leadership
+from tenuto.store import tables
+from tenuto.store.dialect import Connection, Texts
+from tenuto.store.rows import moment
+from tenuto.store.transaction import Transactions, went_back
+
+_SHAPE = tables.LEADERSHIP
+_TABLE = tables.leadership
+READ = select(*(_TABLE.c[name] for name in _SHAPE.columns))
+_LOCKED = READ.with_for_update()
+_ADD = insert(_TABLE)
+_REPLACE = update(_TABLE).where(_TABLE.c.epoch == bindparam("old_epoch"))
+_ASK = update(_TABLE).where(_TABLE.c.released_at.is_(None))
+
+
+class Leaders:
+    """Changes the leadership row on an open transaction."""
+
+    def __init__(self, texts: Texts, transactions: Transactions) -> None:
+        self._sql = texts
+        self._transactions = transactions
+
+    def holder(self, connection: Connection) -> Leadership | None:
+        """Whoever took the lease last, locked for this transaction."""
+        cells = connection.execute(self._sql.of(_LOCKED)).fetchone()
+        return None if cells is None else _SHAPE.load(cells)
+
+    def take(
+        self, connection: Connection, candidate: Leadership, gone: Callable[[Leadership], bool], now: datetime
+    ) -> Leadership | None:
+        """The lease under a new epoch, or None while another holds it."""
+        holder = self.holder(connection)
+        if holder is None:
+            mine = replace(candidate, epoch=1, stop_asked_at=None, released_at=None)
+            connection.execute(self._sql.of(_ADD, _SHAPE.columns), _SHAPE.dump(mine))
+            return mine
+        if holder.released_at is None and holder.expires_at > now and not gone(holder):
+            return None
+        mine = replace(candidate, epoch=holder.epoch + 1, stop_asked_at=None, released_at=None)
+        self._store(connection, mine, holder.epoch)
+        return mine
+
+    def renew(self, connection: Connection, mine: Leadership, now: datetime, expires_at: datetime) -> Leadership | None:
+        """The lease until `expires_at`; a clock that went back since the last time is recorded."""
+        holder = self.holder(connection)
+        if not _same(holder, mine):
+            return None
+        if now < holder.renewed_at:
+            self._transactions.record(connection, (went_back(holder.renewed_at, now),), mine.epoch, now)
+        renewed = replace(holder, renewed_at=now, expires_at=expires_at)
+        self._store(connection, renewed, mine.epoch)
+        return renewed
+
+    def resign(self, connection: Connection, mine: Leadership, now: datetime) -> None:
+        """Give the lease back, if it is still ours."""
+        holder = self.holder(connection)
+        if _same(holder, mine):
+            self._store(connection, replace(holder, released_at=now), mine.epoch)
+
+    def ask_stop(self, connection: Connection, now: datetime) -> bool:
+        """Leave word for whoever leads; False when nobody does."""
+        holder = self.holder(connection)
+        if holder is None or holder.released_at is not None or holder.expires_at <= now:
+            return False
+        cells = {"stop_asked_at": moment(now)}
+        connection.execute(self._sql.of(_ASK, tuple(cells)), cells)
+        return True
+
+    def _store(self, connection: Connection, row: Leadership, old_epoch: int) -> None:
+        cells = _SHAPE.dump(row)
+        sql = self._sql.of(_REPLACE, _SHAPE.columns)
+        connection.execute(sql, {**cells, "old_epoch": old_epoch})
+
+
+def _same(holder: Leadership | None, mine: Leadership) -> TypeGuard[Leadership]:
+    if holder is None or holder.released_at is not None:
+        return False
+    return (holder.epoch, holder.owner) == (mine.epoch, mine.owner)

@@ -1,0 +1,77 @@
+"""The ledger: one registry, read by anyone and written by one writer under the epoch it leads with.
+
+It decides nothing about tasks. What it is given it writes as a whole or refuses with the reason; what it has written
+it gives back as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+
+from tenuto.model.change import Commit, Result
+from tenuto.model.snapshot import Leadership
+from tenuto.ports import Clock
+from tenuto.store.dialect import Connection, Dialect, Texts
+from tenuto.store.leader import Leaders
+from tenuto.store.reader import TableReader
+from tenuto.store.transaction import Refusal, Transactions
+from tenuto.store.writer import Writer
+
+
+class TableLedger(TableReader):
+    """Implements ports.Ledger. Opened by `opening.open_registry`."""
+
+    def __init__(self, dialect: Dialect, clock: Clock) -> None:
+        texts = Texts(dialect.core)
+        super().__init__(dialect, texts)
+        self._clock = clock
+        self._writer = Writer(dialect)
+        self._transactions = Transactions(dialect, Texts(dialect.core))
+        self._leaders = Leaders(Texts(dialect.core), self._transactions)
+        self._epoch: int | None = None
+
+    async def commit(self, commit: Commit) -> Result:
+        """Write all of it or nothing; durable when it returns.
+
+        Raises StorageFull or Corrupt when the medium fails, and IllegalMove for what the tables never take.
+        """
+
+        def write(connection: Connection) -> Result:
+            return self._transactions.write(connection, commit, self._epoch, self._clock.now())
+
+        try:
+            return await self._writer.do(write)
+        except Refusal as refusal:
+            return refusal.result
+
+    async def lead(self, candidate: Leadership, gone: Callable[[Leadership], bool]) -> Leadership | None:
+        """Take the supervisor lease, or None while another supervisor leads. `gone` is asked in the writer's thread."""
+
+        def take(connection: Connection) -> Leadership | None:
+            return self._leaders.take(connection, candidate, gone, self._clock.now())
+
+        mine = await self._writer.do(take)
+        if mine is not None:
+            self._epoch = mine.epoch
+        return mine
+
+    async def renew(self, mine: Leadership, now: datetime, expires_at: datetime) -> Leadership | None:
+        renewed = await self._writer.do(lambda connection: self._leaders.renew(connection, mine, now, expires_at))
+        if renewed is None and self._epoch == mine.epoch:
+            self._epoch = None
+        return renewed
+
+    async def resign(self, mine: Leadership, now: datetime) -> None:
+        await self._writer.do(lambda connection: self._leaders.resign(connection, mine, now))
+        if self._epoch == mine.epoch:
+            self._epoch = None
+
+    async def ask_stop(self, now: datetime) -> bool:
+        return await self._writer.do(lambda connection: self._leaders.ask_stop(connection, now))
+
+    async def close(self) -> None:
+        """Finish what is queued, then let go of the registry."""
+        await asyncio.to_thread(self._writer.close)
+        self.close_readers()

@@ -1,0 +1,436 @@
+CREATE TABLE event (
+	epoch INTEGER NOT NULL,
+	n INTEGER NOT NULL,
+	at INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	run_id TEXT,
+	task_id TEXT,
+	data TEXT NOT NULL,
+	PRIMARY KEY (n)
+)
+ STRICT
+;;
+CREATE INDEX event_of_run ON event (run_id, n) WHERE run_id IS NOT NULL
+;;
+CREATE INDEX event_of_task ON event (task_id, n) WHERE task_id IS NOT NULL
+;;
+CREATE TABLE idempotency (
+	scope TEXT NOT NULL,
+	"key" TEXT NOT NULL,
+	digest TEXT NOT NULL,
+	result TEXT NOT NULL,
+	at INTEGER NOT NULL,
+	PRIMARY KEY (scope, "key")
+)
+ WITHOUT ROWID,
+ STRICT
+;;
+CREATE TABLE leadership (
+	epoch INTEGER NOT NULL,
+	owner TEXT NOT NULL,
+	host TEXT NOT NULL,
+	pid INTEGER NOT NULL,
+	started TEXT NOT NULL,
+	boot_id TEXT NOT NULL,
+	address TEXT NOT NULL,
+	taken_at INTEGER NOT NULL,
+	renewed_at INTEGER NOT NULL,
+	expires_at INTEGER NOT NULL,
+	stop_asked_at INTEGER,
+	released_at INTEGER,
+	one INTEGER DEFAULT 1 NOT NULL,
+	CONSTRAINT leadership_is_one CHECK (one = 1),
+	CONSTRAINT leadership_epoch_counts CHECK (epoch >= 1),
+	UNIQUE (one)
+)
+ STRICT
+;;
+CREATE TABLE registry (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	created_at INTEGER NOT NULL,
+	held_at INTEGER,
+	held_by TEXT,
+	one INTEGER DEFAULT 1 NOT NULL,
+	PRIMARY KEY (id),
+	CONSTRAINT registry_is_one CHECK (one = 1),
+	CONSTRAINT registry_held_by_somebody CHECK ((held_at IS NULL) = (held_by IS NULL)),
+	CONSTRAINT registry_revision_counts CHECK (revision >= 1),
+	UNIQUE (one)
+)
+ STRICT
+;;
+CREATE TABLE run (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	title TEXT NOT NULL,
+	state TEXT NOT NULL,
+	auto_resume TEXT NOT NULL,
+	policy TEXT NOT NULL,
+	coordinator TEXT,
+	created_at INTEGER NOT NULL,
+	stopped_at INTEGER,
+	PRIMARY KEY (id),
+	CONSTRAINT run_stopped_at CHECK ((state IN ('stopped')) = (stopped_at IS NOT NULL)),
+	CONSTRAINT run_state_known CHECK (state IN ('open', 'stopped')),
+	CONSTRAINT run_revision_counts CHECK (revision >= 1)
+)
+ STRICT
+;;
+CREATE TABLE text (
+	id TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	task_id TEXT,
+	body TEXT,
+	digest TEXT NOT NULL,
+	created_at INTEGER NOT NULL,
+	PRIMARY KEY (id),
+	CONSTRAINT text_digest_is_sha256 CHECK (length(digest) = 64)
+)
+ STRICT
+;;
+CREATE TABLE task (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	run_id TEXT NOT NULL,
+	title TEXT NOT NULL,
+	objective TEXT NOT NULL,
+	cwd TEXT NOT NULL,
+	agent TEXT NOT NULL,
+	acceptance TEXT NOT NULL,
+	state TEXT NOT NULL,
+	created_at INTEGER NOT NULL,
+	auto_resume TEXT,
+	max_attempts INTEGER,
+	parent TEXT,
+	started_at INTEGER,
+	ended_at INTEGER,
+	disposition_reason TEXT,
+	disposition_source TEXT,
+	disposition_prior_state TEXT,
+	disposition_reference TEXT,
+	disposition_verified INTEGER,
+	claim_evidence TEXT,
+	claim_summary TEXT,
+	claim_attempt TEXT,
+	claim_made_at INTEGER,
+	claim_tries INTEGER,
+	standing TEXT NOT NULL,
+	standing_reason TEXT,
+	paused_at INTEGER,
+	paused_by TEXT,
+	stalled_at INTEGER,
+	progress_cursor TEXT,
+	progress_head TEXT,
+	progress_at INTEGER,
+	progress_without INTEGER NOT NULL,
+	progress_streak INTEGER NOT NULL,
+	progress_line TEXT,
+	progress_reason TEXT,
+	attempts INTEGER NOT NULL,
+	unsent_in_row INTEGER NOT NULL,
+	faults INTEGER NOT NULL,
+	lease_number INTEGER NOT NULL,
+	active_since_report INTEGER NOT NULL,
+	checkpoints INTEGER NOT NULL,
+	last_served_at INTEGER,
+	waiting_since INTEGER,
+	look_at INTEGER,
+	PRIMARY KEY (id),
+	CONSTRAINT task_ended_at CHECK ((state IN ('cancelled', 'completed', 'failed')) = (ended_at IS NOT NULL)),
+	CONSTRAINT task_disposition CHECK ((state IN ('cancelled', 'completed', 'failed')) = (disposition_reason IS NOT NULL)),
+	CONSTRAINT task_disposition_whole CHECK ((disposition_reason IS NULL) = (disposition_source IS NULL)),
+	CONSTRAINT task_started_at CHECK (NOT (state IN ('active')) OR (started_at IS NOT NULL)),
+	CONSTRAINT task_paused_by_somebody CHECK ((paused_at IS NULL) = (paused_by IS NULL)),
+	CONSTRAINT task_state_known CHECK (state IN ('active', 'cancelled', 'completed', 'failed', 'pending')),
+	CONSTRAINT task_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(run_id) REFERENCES run (id),
+	FOREIGN KEY(objective) REFERENCES text (id),
+	FOREIGN KEY(parent) REFERENCES task (id)
+)
+ STRICT
+;;
+CREATE INDEX task_active ON task (id) WHERE state IN ('active')
+;;
+CREATE INDEX task_due ON task (look_at, id) WHERE look_at IS NOT NULL
+;;
+CREATE INDEX task_of_run ON task (run_id, id)
+;;
+CREATE INDEX task_state ON task (state)
+;;
+CREATE INDEX task_unfinished ON task (run_id, id) WHERE state IN ('active', 'pending')
+;;
+CREATE TABLE conversation (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	task_id TEXT NOT NULL,
+	identity TEXT NOT NULL,
+	executor TEXT NOT NULL,
+	state TEXT NOT NULL,
+	lease_number INTEGER,
+	expires_at INTEGER,
+	opened_at INTEGER NOT NULL,
+	parent TEXT,
+	root TEXT,
+	handoff_to TEXT,
+	ended_at INTEGER,
+	turns INTEGER NOT NULL,
+	PRIMARY KEY (id),
+	CONSTRAINT conversation_leased CHECK (NOT (state IN ('active')) OR (lease_number IS NOT NULL AND expires_at IS NOT NULL)),
+	CONSTRAINT conversation_ended_at CHECK ((state IN ('abandoned', 'ended', 'superseded')) = (ended_at IS NOT NULL)),
+	CONSTRAINT conversation_state_known CHECK (state IN ('abandoned', 'active', 'candidate', 'ended', 'superseded')),
+	CONSTRAINT conversation_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(task_id) REFERENCES task (id)
+)
+ STRICT
+;;
+CREATE INDEX conversation_of_task ON conversation (task_id)
+;;
+CREATE UNIQUE INDEX one_active_conversation_per_identity ON conversation (identity) WHERE state IN ('active')
+;;
+CREATE UNIQUE INDEX one_active_conversation_per_task ON conversation (task_id) WHERE state IN ('active')
+;;
+CREATE TABLE report (
+	id TEXT NOT NULL,
+	task_id TEXT NOT NULL,
+	attempt_id TEXT,
+	kind TEXT NOT NULL,
+	lines TEXT NOT NULL,
+	at INTEGER NOT NULL,
+	PRIMARY KEY (id),
+	FOREIGN KEY(task_id) REFERENCES task (id)
+)
+ STRICT
+;;
+CREATE INDEX report_of_task ON report (task_id, id)
+;;
+CREATE TABLE sample (
+	id TEXT NOT NULL,
+	task_id TEXT NOT NULL,
+	fence TEXT NOT NULL,
+	members TEXT NOT NULL,
+	made_at INTEGER NOT NULL,
+	PRIMARY KEY (id),
+	FOREIGN KEY(task_id) REFERENCES task (id)
+)
+ STRICT
+;;
+CREATE INDEX sample_of_task ON sample (task_id, made_at)
+;;
+CREATE TABLE token (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	digest TEXT NOT NULL,
+	role TEXT NOT NULL,
+	task_id TEXT,
+	lease_number INTEGER,
+	created_at INTEGER NOT NULL,
+	revoked_at INTEGER,
+	PRIMARY KEY (id),
+	CONSTRAINT token_digest_is_sha256 CHECK (length(digest) = 64),
+	CONSTRAINT token_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(task_id) REFERENCES task (id)
+)
+ STRICT
+;;
+CREATE UNIQUE INDEX one_token_per_digest ON token (digest)
+;;
+CREATE TABLE wait (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	task_id TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	question TEXT NOT NULL,
+	opened_at INTEGER NOT NULL,
+	subject TEXT,
+	until INTEGER,
+	attempt_id TEXT,
+	closed_at INTEGER,
+	closed_by TEXT,
+	answer TEXT,
+	PRIMARY KEY (id),
+	CONSTRAINT wait_closed_by_something CHECK ((closed_at IS NULL) = (closed_by IS NULL)),
+	CONSTRAINT wait_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(task_id) REFERENCES task (id)
+)
+ STRICT
+;;
+CREATE INDEX wait_of_task ON wait (task_id, id)
+;;
+CREATE INDEX wait_open ON wait (task_id, id) WHERE closed_at IS NULL
+;;
+CREATE TABLE wake (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	task_id TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	reason TEXT NOT NULL,
+	not_before INTEGER NOT NULL,
+	created_at INTEGER NOT NULL,
+	anyway INTEGER NOT NULL,
+	asked_by TEXT,
+	consumed_at INTEGER,
+	consumed_by TEXT,
+	PRIMARY KEY (id),
+	CONSTRAINT wake_consumed CHECK (NOT (consumed_by IS NOT NULL) OR (consumed_at IS NOT NULL)),
+	CONSTRAINT wake_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(task_id) REFERENCES task (id)
+)
+ STRICT
+;;
+CREATE UNIQUE INDEX one_pending_wake_per_kind ON wake (task_id, kind) WHERE consumed_at IS NULL
+;;
+CREATE INDEX wake_of_task ON wake (task_id, id)
+;;
+CREATE TABLE attempt (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	task_id TEXT NOT NULL,
+	number INTEGER NOT NULL,
+	reason TEXT NOT NULL,
+	anyway INTEGER NOT NULL,
+	idempotency_key TEXT NOT NULL,
+	cursor_before TEXT,
+	conversation_id TEXT NOT NULL,
+	lease_number INTEGER NOT NULL,
+	state TEXT NOT NULL,
+	scheduled_at INTEGER NOT NULL,
+	live_at INTEGER,
+	ended_at INTEGER,
+	outcome TEXT,
+	detail TEXT,
+	signal TEXT,
+	exit_code INTEGER,
+	output_bytes INTEGER,
+	PRIMARY KEY (id),
+	CONSTRAINT attempt_live_at CHECK (NOT (state IN ('live')) OR (live_at IS NOT NULL)),
+	CONSTRAINT attempt_ended_at CHECK (NOT (state IN ('ended')) OR (ended_at IS NOT NULL AND outcome IS NOT NULL)),
+	CONSTRAINT attempt_not_ended CHECK (NOT (state IN ('live', 'scheduled')) OR (ended_at IS NULL AND outcome IS NULL)),
+	CONSTRAINT attempt_state_known CHECK (state IN ('cancelled', 'ended', 'live', 'scheduled')),
+	CONSTRAINT attempt_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(task_id) REFERENCES task (id),
+	FOREIGN KEY(conversation_id) REFERENCES conversation (id)
+)
+ STRICT
+;;
+CREATE UNIQUE INDEX one_attempt_per_number ON attempt (task_id, number)
+;;
+CREATE UNIQUE INDEX one_live_attempt_per_task ON attempt (task_id) WHERE state IN ('live')
+;;
+CREATE TABLE command (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	task_id TEXT NOT NULL,
+	attempt_id TEXT,
+	conversation_id TEXT,
+	executor TEXT NOT NULL,
+	state TEXT NOT NULL,
+	epoch INTEGER NOT NULL,
+	fence TEXT NOT NULL,
+	scopes TEXT NOT NULL,
+	created_at INTEGER NOT NULL,
+	payload TEXT,
+	digest TEXT,
+	deadline INTEGER,
+	armed_at INTEGER,
+	submitted_at INTEGER,
+	settled_at INTEGER,
+	evidence TEXT,
+	detail TEXT,
+	released_by TEXT,
+	verdict TEXT,
+	late INTEGER NOT NULL,
+	PRIMARY KEY (id),
+	CONSTRAINT command_armed_at CHECK (NOT (state IN ('ambiguous', 'armed', 'submitted')) OR (armed_at IS NOT NULL)),
+	CONSTRAINT command_queued CHECK (NOT (state IN ('queued')) OR (armed_at IS NULL AND submitted_at IS NULL)),
+	CONSTRAINT command_submitted_at CHECK (NOT (state IN ('submitted')) OR (submitted_at IS NOT NULL)),
+	CONSTRAINT command_settled_at CHECK ((state IN ('acknowledged', 'cancelled', 'expired', 'failed', 'released')) = (settled_at IS NOT NULL)),
+	CONSTRAINT command_was_armed CHECK (NOT (state IN ('acknowledged', 'failed', 'released')) OR (armed_at IS NOT NULL)),
+	CONSTRAINT command_released_by_somebody CHECK (NOT (state IN ('released')) OR (released_by IS NOT NULL AND verdict IS NOT NULL)),
+	CONSTRAINT command_state_known CHECK (state IN ('acknowledged', 'ambiguous', 'armed', 'cancelled', 'expired', 'failed', 'queued', 'released', 'submitted')),
+	CONSTRAINT command_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(task_id) REFERENCES task (id),
+	FOREIGN KEY(attempt_id) REFERENCES attempt (id),
+	FOREIGN KEY(conversation_id) REFERENCES conversation (id),
+	FOREIGN KEY(payload) REFERENCES text (id)
+)
+ STRICT
+;;
+CREATE INDEX command_of_attempt ON command (attempt_id, id)
+;;
+CREATE INDEX command_of_task ON command (task_id, id)
+;;
+CREATE INDEX command_open ON command (task_id) WHERE state IN ('ambiguous', 'armed', 'submitted')
+;;
+CREATE INDEX command_side ON command (task_id, id) WHERE kind IN ('check', 'interrupt')
+;;
+CREATE TABLE hold (
+	scope TEXT NOT NULL,
+	command_id TEXT NOT NULL,
+	PRIMARY KEY (scope),
+	FOREIGN KEY(command_id) REFERENCES command (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;;
+CREATE INDEX hold_of_command ON hold (command_id)
+;;
+CREATE TABLE message (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	task_id TEXT NOT NULL,
+	sender TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	policy TEXT NOT NULL,
+	text TEXT,
+	size INTEGER NOT NULL,
+	state TEXT NOT NULL,
+	created_at INTEGER NOT NULL,
+	not_before INTEGER NOT NULL,
+	corrective TEXT,
+	carried_by TEXT,
+	tries INTEGER NOT NULL,
+	settled_at INTEGER,
+	PRIMARY KEY (id),
+	CONSTRAINT message_carried_by CHECK (NOT (state IN ('carried')) OR (carried_by IS NOT NULL)),
+	CONSTRAINT message_settled_at CHECK (NOT (state IN ('delivered', 'dropped')) OR (settled_at IS NOT NULL)),
+	CONSTRAINT message_state_known CHECK (state IN ('ambiguous', 'carried', 'deferred', 'delivered', 'dropped', 'recorded', 'retry_wait')),
+	CONSTRAINT message_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(task_id) REFERENCES task (id),
+	FOREIGN KEY(text) REFERENCES text (id),
+	FOREIGN KEY(carried_by) REFERENCES command (id)
+)
+ STRICT
+;;
+CREATE INDEX message_of_task ON message (task_id, id)
+;;
+CREATE INDEX message_undelivered ON message (task_id, id) WHERE state IN ('ambiguous', 'carried', 'deferred', 'retry_wait')
+;;
+CREATE TRIGGER task_moves BEFORE UPDATE OF state ON task FOR EACH ROW
+WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'active' AND NEW.state = 'cancelled') OR (OLD.state = 'active' AND NEW.state = 'completed') OR (OLD.state = 'active' AND NEW.state = 'failed') OR (OLD.state = 'active' AND NEW.state = 'pending') OR (OLD.state = 'pending' AND NEW.state = 'active') OR (OLD.state = 'pending' AND NEW.state = 'cancelled') OR (OLD.state = 'pending' AND NEW.state = 'completed') OR (OLD.state = 'pending' AND NEW.state = 'failed'))
+BEGIN SELECT RAISE(ABORT, 'task: no such move'); END
+;;
+CREATE TRIGGER run_moves BEFORE UPDATE OF state ON run FOR EACH ROW
+WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'open' AND NEW.state = 'stopped'))
+BEGIN SELECT RAISE(ABORT, 'run: no such move'); END
+;;
+CREATE TRIGGER attempt_moves BEFORE UPDATE OF state ON attempt FOR EACH ROW
+WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'live' AND NEW.state = 'ended') OR (OLD.state = 'scheduled' AND NEW.state = 'cancelled') OR (OLD.state = 'scheduled' AND NEW.state = 'live'))
+BEGIN SELECT RAISE(ABORT, 'attempt: no such move'); END
+;;
+CREATE TRIGGER command_moves BEFORE UPDATE OF state ON command FOR EACH ROW
+WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'ambiguous' AND NEW.state = 'acknowledged') OR (OLD.state = 'ambiguous' AND NEW.state = 'failed') OR (OLD.state = 'ambiguous' AND NEW.state = 'released') OR (OLD.state = 'armed' AND NEW.state = 'ambiguous') OR (OLD.state = 'armed' AND NEW.state = 'failed') OR (OLD.state = 'armed' AND NEW.state = 'submitted') OR (OLD.state = 'queued' AND NEW.state = 'armed') OR (OLD.state = 'queued' AND NEW.state = 'cancelled') OR (OLD.state = 'queued' AND NEW.state = 'expired') OR (OLD.state = 'released' AND NEW.state = 'acknowledged') OR (OLD.state = 'submitted' AND NEW.state = 'acknowledged') OR (OLD.state = 'submitted' AND NEW.state = 'ambiguous') OR (OLD.state = 'submitted' AND NEW.state = 'failed'))
+BEGIN SELECT RAISE(ABORT, 'command: no such move'); END
+;;
+CREATE TRIGGER conversation_moves BEFORE UPDATE OF state ON conversation FOR EACH ROW
+WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'active' AND NEW.state = 'abandoned') OR (OLD.state = 'active' AND NEW.state = 'active') OR (OLD.state = 'active' AND NEW.state = 'ended') OR (OLD.state = 'active' AND NEW.state = 'superseded') OR (OLD.state = 'candidate' AND NEW.state = 'abandoned') OR (OLD.state = 'candidate' AND NEW.state = 'active'))
+BEGIN SELECT RAISE(ABORT, 'conversation: no such move'); END
+;;
+CREATE TRIGGER message_moves BEFORE UPDATE OF state ON message FOR EACH ROW
+WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'ambiguous' AND NEW.state = 'delivered') OR (OLD.state = 'ambiguous' AND NEW.state = 'dropped') OR (OLD.state = 'carried' AND NEW.state = 'ambiguous') OR (OLD.state = 'carried' AND NEW.state = 'deferred') OR (OLD.state = 'carried' AND NEW.state = 'delivered') OR (OLD.state = 'carried' AND NEW.state = 'retry_wait') OR (OLD.state = 'deferred' AND NEW.state = 'carried') OR (OLD.state = 'deferred' AND NEW.state = 'dropped') OR (OLD.state = 'recorded' AND NEW.state = 'deferred') OR (OLD.state = 'retry_wait' AND NEW.state = 'carried') OR (OLD.state = 'retry_wait' AND NEW.state = 'deferred') OR (OLD.state = 'retry_wait' AND NEW.state = 'dropped'))
+BEGIN SELECT RAISE(ABORT, 'message: no such move'); END
+;;
+CREATE TRIGGER event_stays BEFORE UPDATE ON event FOR EACH ROW
+WHEN 1 = 1
+BEGIN SELECT RAISE(ABORT, 'event: what happened is not rewritten'); END

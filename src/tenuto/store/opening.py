@@ -1,0 +1,122 @@
+"""Opens a registry: makes it when it is not there, carries it forward when it is old, refuses what it does not know.
+
+What is refused is not touched. A file that is no registry, or is damaged, is Corrupt; one made by a newer program is
+an UnsupportedVersion; both say what a person can do. State is made readable by its owner only.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Literal, overload
+
+from tenuto.model.faults import Corrupt, NotFound, UnsupportedVersion
+from tenuto.model.snapshot import Registry
+from tenuto.ports import Clock, Minter
+from tenuto.store.dialect import Texts
+from tenuto.store.ledger import TableLedger
+from tenuto.store.reader import TableReader
+from tenuto.store.sqlite import APPLICATION, Sqlite, broken
+
+#: The schema this program writes, and every one it can carry forward.
+PRESENT = "0001"
+KNOWN = ("0001",)
+
+_MAGIC = b"SQLite format 3\x00"
+
+
+@overload
+def open_registry(where: str | Path, clock: Clock, *, minter: Minter, read_only: Literal[True]) -> TableReader: ...
+
+
+@overload
+def open_registry(
+    where: str | Path, clock: Clock, *, minter: Minter, read_only: Literal[False] = False
+) -> TableLedger: ...
+
+
+def open_registry(
+    where: str | Path, clock: Clock, *, minter: Minter, read_only: bool = False
+) -> TableLedger | TableReader:
+    """The registry at a path or `sqlite:///` URL, made if it is not there.
+
+    Read-only it must exist and be of the present schema. Raises NotFound, Corrupt or UnsupportedVersion; whatever is
+    refused keeps its bytes.
+    """
+    path = place(where)
+    version = version_of(path)
+    dialect = Sqlite(path)
+    if read_only:
+        if version is None:
+            raise NotFound(f"there is no registry at {path}; a supervisor makes it when it first starts")
+        if version != PRESENT:
+            raise UnsupportedVersion(f"{path} has schema {version}; start the supervisor once to carry it forward")
+        return TableReader(dialect, Texts(dialect.core))
+    if version != PRESENT:
+        _make_place(path)
+        from tenuto.store.migrating import carry_forward
+
+        carry_forward(path, Registry(minter.new("registry"), 1, clock.now()))
+    return TableLedger(dialect, clock)
+
+
+def place(where: str | Path) -> Path:
+    """The file that a path or `sqlite:///` URL names."""
+    if isinstance(where, Path):
+        return where
+    if where.startswith("sqlite:///"):
+        return Path(where.removeprefix("sqlite:///"))
+    if "://" in where:
+        raise UnsupportedVersion(f"no database of the kind {where.partition('://')[0]} is known; use sqlite:///PATH")
+    return Path(where)
+
+
+def version_of(path: Path) -> str | None:
+    """The schema of the registry in a file, None when there is none yet; reads with the standard library alone.
+
+    Raises Corrupt for what is no registry and UnsupportedVersion for a newer one.
+    """
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(_MAGIC))
+    except FileNotFoundError:
+        return None
+    if not magic:
+        return None
+    if magic != _MAGIC:
+        raise Corrupt(broken(path, "it is not a database"))
+    try:
+        version = _read_version(path)
+    except sqlite3.DatabaseError as error:
+        translated = Sqlite(path).translated(error)
+        raise (Corrupt(broken(path, str(error))) if translated is error else translated) from error
+    if version is not None and version not in KNOWN:
+        raise UnsupportedVersion(
+            f"{path} has schema {version}, which this program ({PRESENT}) does not know; it was left as it is."
+            " Use the newer program that made it, or restore a backup that this one made"
+        )
+    return version
+
+
+def _read_version(path: Path) -> str | None:
+    connection = Sqlite(path).connect_reader()
+    try:
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema").fetchall()}
+        if not names and application in (0, APPLICATION):
+            return None
+        if application != APPLICATION or "alembic_version" not in names:
+            raise Corrupt(broken(path, "it is a database of something else"))
+        found = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+        if len(found) != 1:
+            raise Corrupt(broken(path, "it does not say which schema it has"))
+        return str(found[0][0])
+    finally:
+        connection.close()
+
+
+def _make_place(path: Path) -> None:
+    """The directory and the empty file, for their owner only; what is there already keeps its rights."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))

@@ -1,0 +1,364 @@
+"""Looks at the registry.
+
+Every method is one consistent look at what is committed, made in the calling thread on that thread's own connection,
+which cannot write. A look at one task costs the same however many others there are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import BindParameter, ColumnClause, Select, bindparam, func, literal_column, select, text, union
+from sqlalchemy.sql.base import Executable
+
+from tenuto.model.command import Attempt, Command, CommandKind
+from tenuto.model.conversation import Conversation
+from tenuto.model.fact import Event, Scalar
+from tenuto.model.faults import Corrupt
+from tenuto.model.ids import ALPHABET, LETTERS, CommandId, MessageId, RunId, TaskId, TextId
+from tenuto.model.lifecycle import AttemptState, TaskState
+from tenuto.model.message import Message
+from tenuto.model.snapshot import Leadership, Registry, Snapshot, Token
+from tenuto.model.work import Report, Run, Task, Text, Wait, WaitKind, Wake
+from tenuto.store import leader, tables
+from tenuto.store.dialect import Connection, Dialect, Texts
+from tenuto.store.rows import Cell, Shape, at, moment, read_document
+
+R = TypeVar("R")
+#: The most settled checks and interrupts that a snapshot carries.
+SIDE_COMMANDS = 8
+#: The most undelivered messages that a snapshot carries; a prompt cannot hold more.
+MESSAGES = 200
+
+_LIMIT: BindParameter[int] = bindparam("most")
+_ZERO: ColumnClause[int] = literal_column("0")  # Core would make a parameter of the offset it leaves out
+_TABLES_OF_KINDS = {"reconciliation": "sample"}
+
+
+def _of(shape: Shape[Any], *rules: Any) -> Select[Any]:
+    """All columns of a shape's rows for which the rules hold."""
+    table = tables.TABLES[shape.name]
+    return select(*(table.c[name] for name in shape.columns)).where(*rules)
+
+
+def _is(shape: Shape[Any], name: str) -> Any:
+    """The column equals the parameter of its name."""
+    return tables.TABLES[shape.name].c[name] == bindparam(name)
+
+
+def _newest(shape: Shape[Any], *rules: Any, by: str = "id") -> Select[Any]:
+    return _of(shape, *rules).order_by(tables.TABLES[shape.name].c[by].desc()).limit(_LIMIT).offset(_ZERO)
+
+
+def _oldest(shape: Shape[Any], *rules: Any) -> Select[Any]:
+    return _of(shape, *rules).order_by(tables.TABLES[shape.name].c.id).limit(_LIMIT).offset(_ZERO)
+
+
+_ONE = {shape.name: _of(shape, _is(shape, "id")) for shape in tables.ORDER}
+_REGISTRY = _of(tables.REGISTRY)
+_HOLDER = _of(tables.CONVERSATION, _is(tables.CONVERSATION, "task_id"), text(tables.ACTIVE_LEASE))
+_LIVE = _of(tables.ATTEMPT, _is(tables.ATTEMPT, "task_id"), text(tables.LIVE_ATTEMPT))
+_LAST = _newest(
+    tables.ATTEMPT, _is(tables.ATTEMPT, "task_id"), text(tables.among("state", (AttemptState.ENDED,))), by="number"
+)
+_SENT = _newest(tables.COMMAND, _is(tables.COMMAND, "attempt_id"), text(tables.among("kind", (CommandKind.SEND,))))
+_OPEN_OF_TASK = _of(tables.COMMAND, _is(tables.COMMAND, "task_id"), text(tables.OPEN_COMMAND)).order_by(text("id"))
+_SIDE = _newest(tables.COMMAND, _is(tables.COMMAND, "task_id"), text(tables.SIDE_COMMAND))
+_OPEN_WAITS = _of(tables.WAIT, _is(tables.WAIT, "task_id"), text("closed_at IS NULL")).order_by(text("id"))
+_PENDING_WAKES = _of(tables.WAKE, _is(tables.WAKE, "task_id"), text("consumed_at IS NULL")).order_by(text("id"))
+_UNDELIVERED = _oldest(tables.MESSAGE, _is(tables.MESSAGE, "task_id"), text(tables.UNDELIVERED_MESSAGE))
+_SAMPLES = _newest(tables.SAMPLE, _is(tables.SAMPLE, "task_id"), by="made_at")
+_SLOTS = select(func.count()).select_from(
+    select(tables.task.c.id).where(text(tables.ACTIVE_TASK)).limit(_LIMIT).offset(_ZERO).subquery()
+)
+_STATE = select(tables.task.c.state).where(_is(tables.TASK, "id"))
+_LOOKED = tables.task.c.look_at
+_DUE = (
+    select(tables.task.c.id)
+    .where(text("look_at IS NOT NULL"), bindparam("now") >= _LOOKED)
+    .order_by(_LOOKED, tables.task.c.id)
+    .limit(_LIMIT)
+    .offset(_ZERO)
+)
+_NEXT_DUE = select(func.min(_LOOKED)).where(text("look_at IS NOT NULL"))
+_UNDER_WAY = union(
+    select(tables.command.c.task_id).where(text(tables.OPEN_COMMAND)),
+    select(tables.attempt.c.task_id).where(text(tables.LIVE_ATTEMPT)),
+)
+_RUNS = _newest(tables.RUN)
+_UNFINISHED_RUNS = _newest(
+    tables.RUN,
+    tables.run.c.id.in_(select(tables.task.c.run_id).where(text(tables.UNFINISHED_TASK))),
+)
+_TASKS = {
+    (False, False): _newest(tables.TASK),
+    (False, True): _newest(tables.TASK, text(tables.UNFINISHED_TASK)),
+    (True, False): _newest(tables.TASK, _is(tables.TASK, "run_id")),
+    (True, True): _newest(tables.TASK, _is(tables.TASK, "run_id"), text(tables.UNFINISHED_TASK)),
+}
+_CONVERSATIONS = _of(tables.CONVERSATION, _is(tables.CONVERSATION, "task_id")).order_by(text("id"))
+_ATTEMPTS = _newest(tables.ATTEMPT, _is(tables.ATTEMPT, "task_id"), by="number")
+_COMMANDS = {
+    (False, False): _newest(tables.COMMAND),
+    (False, True): _newest(tables.COMMAND, text(tables.OPEN_COMMAND)),
+    (True, False): _newest(tables.COMMAND, _is(tables.COMMAND, "task_id")),
+    (True, True): _newest(tables.COMMAND, _is(tables.COMMAND, "task_id"), text(tables.OPEN_COMMAND)),
+}
+_WAITS = {
+    (False, False): _newest(tables.WAIT),
+    (False, True): _newest(tables.WAIT, text("closed_at IS NULL")),
+    (True, False): _newest(tables.WAIT, _is(tables.WAIT, "task_id")),
+    (True, True): _newest(tables.WAIT, _is(tables.WAIT, "task_id"), text("closed_at IS NULL")),
+}
+_WAKES = _of(tables.WAKE, _is(tables.WAKE, "task_id")).order_by(text("id"))
+_REPORTS = _newest(tables.REPORT, _is(tables.REPORT, "task_id"))
+_MESSAGES = _newest(tables.MESSAGE, _is(tables.MESSAGE, "task_id"))
+_TOKEN = _of(tables.TOKEN, _is(tables.TOKEN, "digest"))
+_AFTER = tables.event.c.n > bindparam("after")
+_EVENTS = {
+    (task, run): _of(
+        tables.EVENT,
+        _AFTER,
+        *([_is(tables.EVENT, "task_id")] if task else []),
+        *([_is(tables.EVENT, "run_id")] if run else []),
+    )
+    .order_by(tables.event.c.n)
+    .limit(_LIMIT)
+    .offset(_ZERO)
+    for task in (False, True)
+    for run in (False, True)
+}
+_LAST_EVENT = select(func.max(tables.event.c.n))
+_REPLAYED = select(tables.idempotency.c.digest, tables.idempotency.c.result).where(
+    tables.idempotency.c.scope == bindparam("scope"), tables.idempotency.c.key == bindparam("key")
+)
+_COUNTS = select(tables.task.c.state, func.count()).group_by(tables.task.c.state)
+_OPEN_COUNT = select(func.count(literal_column("1"))).select_from(tables.command).where(text(tables.OPEN_COMMAND))
+_FOUND = {
+    (name, begins): select(table.c.id)
+    .where(table.c.id.like(bindparam("part")))
+    .order_by(table.c.id.desc())
+    .limit(literal_column("10"))
+    .offset(_ZERO)
+    for name, table in ((shape.name, tables.TABLES[shape.name]) for shape in tables.ORDER)
+    for begins in (False, True)
+}
+
+
+class TableReader:
+    """Implements ports.Reader over one dialect."""
+
+    def __init__(self, dialect: Dialect, texts: Texts) -> None:
+        self._dialect = dialect
+        self._sql = texts
+        self._mine = threading.local()
+        self._connections: list[Connection] = []
+        self._lock = threading.Lock()
+
+    def registry(self) -> Registry:
+        found = self._one(tables.REGISTRY, _REGISTRY)
+        if found is None:
+            raise Corrupt("the registry has no identity; restore a backup")
+        return found
+
+    def leadership(self) -> Leadership | None:
+        return self._one(tables.LEADERSHIP, leader.READ)
+
+    def snapshot(self, task_id: TaskId, slots: int) -> Snapshot | None:
+        with self._looking() as look:
+            task = look.one(tables.TASK, _ONE["task"], id=task_id)
+            if task is None:
+                return None
+            run = look.one(tables.RUN, _ONE["run"], id=task.run_id)
+            registry = look.one(tables.REGISTRY, _REGISTRY)
+            if run is None or registry is None:
+                raise Corrupt(f"task {task_id} has no run, or the registry no identity; restore a backup")
+            live = look.one(tables.ATTEMPT, _LIVE, task_id=task_id)
+            waits = look.all(tables.WAIT, _OPEN_WAITS, task_id=task_id)
+            return Snapshot(
+                registry=registry,
+                run=run,
+                task=task,
+                conversation=look.one(tables.CONVERSATION, _HOLDER, task_id=task_id),
+                live=live,
+                last=look.one(tables.ATTEMPT, _LAST, task_id=task_id, most=1),
+                live_command=look.one(tables.COMMAND, _SENT, attempt_id=live.id, most=1) if live else None,
+                commands=look.all(tables.COMMAND, _OPEN_OF_TASK, task_id=task_id),
+                waits=waits,
+                wakes=look.all(tables.WAKE, _PENDING_WAKES, task_id=task_id),
+                messages=look.all(tables.MESSAGE, _UNDELIVERED, task_id=task_id, most=MESSAGES),
+                samples=look.all(tables.SAMPLE, _SAMPLES, task_id=task_id, most=2),
+                checks=look.all(tables.COMMAND, _SIDE, task_id=task_id, most=SIDE_COMMANDS),
+                slots_used=int(look.cells(_SLOTS, most=slots)[0][0]),
+                slots=slots,
+                others=_others(look, waits),
+            )
+
+    def due(self, now: datetime, limit: int) -> tuple[TaskId, ...]:
+        with self._looking() as look:
+            return tuple(TaskId(cells[0]) for cells in look.cells(_DUE, now=moment(now), most=limit))
+
+    def next_due(self) -> datetime | None:
+        with self._looking() as look:
+            cell = look.cells(_NEXT_DUE)[0][0]
+            return None if cell is None else at(cell)
+
+    def under_way(self) -> tuple[TaskId, ...]:
+        with self._looking() as look:
+            return tuple(sorted(TaskId(cells[0]) for cells in look.cells(_UNDER_WAY)))
+
+    def find(self, kind: str, part: str) -> tuple[str, ...]:
+        name = _TABLES_OF_KINDS.get(kind, kind)
+        if kind not in LETTERS or name not in tables.TABLES or not part:
+            return ()
+        prefix = f"{LETTERS[kind]}-"
+        bare = part.removeprefix(prefix)
+        if not bare or set(bare) - set(ALPHABET):
+            return ()
+        with self._looking() as look:
+            begins = look.cells(_FOUND[name, True], part=f"{prefix}{bare}%")
+            found = begins or look.cells(_FOUND[name, False], part=f"%{bare}")
+            return tuple(str(cells[0]) for cells in found)
+
+    def run(self, run_id: RunId) -> Run | None:
+        return self._one(tables.RUN, _ONE["run"], id=run_id)
+
+    def runs(self, limit: int, *, unfinished: bool = False) -> tuple[Run, ...]:
+        return self._all(tables.RUN, _UNFINISHED_RUNS if unfinished else _RUNS, most=limit)
+
+    def task(self, task_id: TaskId) -> Task | None:
+        return self._one(tables.TASK, _ONE["task"], id=task_id)
+
+    def tasks(self, limit: int, *, run_id: RunId | None = None, unfinished: bool = False) -> tuple[Task, ...]:
+        cells: dict[str, Cell] = {} if run_id is None else {"run_id": run_id}
+        return self._all(tables.TASK, _TASKS[run_id is not None, unfinished], most=limit, **cells)
+
+    def conversations(self, task_id: TaskId) -> tuple[Conversation, ...]:
+        return self._all(tables.CONVERSATION, _CONVERSATIONS, task_id=task_id)
+
+    def attempts(self, task_id: TaskId, limit: int) -> tuple[Attempt, ...]:
+        return self._all(tables.ATTEMPT, _ATTEMPTS, task_id=task_id, most=limit)
+
+    def command(self, command_id: CommandId) -> Command | None:
+        return self._one(tables.COMMAND, _ONE["command"], id=command_id)
+
+    def commands(self, limit: int, *, task_id: TaskId | None = None, only_open: bool = False) -> tuple[Command, ...]:
+        cells: dict[str, Cell] = {} if task_id is None else {"task_id": task_id}
+        return self._all(tables.COMMAND, _COMMANDS[task_id is not None, only_open], most=limit, **cells)
+
+    def waits(self, limit: int, *, task_id: TaskId | None = None, only_open: bool = True) -> tuple[Wait, ...]:
+        cells: dict[str, Cell] = {} if task_id is None else {"task_id": task_id}
+        return self._all(tables.WAIT, _WAITS[task_id is not None, only_open], most=limit, **cells)
+
+    def wakes(self, task_id: TaskId) -> tuple[Wake, ...]:
+        return self._all(tables.WAKE, _WAKES, task_id=task_id)
+
+    def reports(self, task_id: TaskId, limit: int) -> tuple[Report, ...]:
+        return self._all(tables.REPORT, _REPORTS, task_id=task_id, most=limit)
+
+    def message(self, message_id: MessageId) -> Message | None:
+        return self._one(tables.MESSAGE, _ONE["message"], id=message_id)
+
+    def messages(self, task_id: TaskId, limit: int) -> tuple[Message, ...]:
+        return self._all(tables.MESSAGE, _MESSAGES, task_id=task_id, most=limit)
+
+    def text(self, text_id: TextId) -> Text | None:
+        return self._one(tables.TEXT, _ONE["text"], id=text_id)
+
+    def token(self, digest: str) -> Token | None:
+        return self._one(tables.TOKEN, _TOKEN, digest=digest)
+
+    def events(
+        self, after: int, limit: int, *, task_id: TaskId | None = None, run_id: RunId | None = None
+    ) -> tuple[Event, ...]:
+        cells: dict[str, Cell] = {"after": after, "most": limit}
+        if task_id is not None:
+            cells["task_id"] = task_id
+        if run_id is not None:
+            cells["run_id"] = run_id
+        return self._all(tables.EVENT, _EVENTS[task_id is not None, run_id is not None], **cells)
+
+    def last_event(self) -> int:
+        with self._looking() as look:
+            return int(look.cells(_LAST_EVENT)[0][0] or 0)
+
+    def replayed(self, scope: str, key: str) -> tuple[str, Mapping[str, Scalar]] | None:
+        with self._looking() as look:
+            found = look.cells(_REPLAYED, scope=scope, key=key)
+            return (str(found[0][0]), read_document(found[0][1])) if found else None
+
+    def counts(self) -> Mapping[str, int]:
+        with self._looking() as look:
+            counted = {state.value: 0 for state in TaskState}
+            counted.update((str(state), int(count)) for state, count in look.cells(_COUNTS))
+            return {**counted, "open_commands": int(look.cells(_OPEN_COUNT)[0][0])}
+
+    def close_readers(self) -> None:
+        """Close every thread's connection; a later look opens a new one."""
+        with self._lock:
+            connections, self._connections = self._connections, []
+            self._mine = threading.local()
+        for connection in connections:
+            connection.close()
+
+    def _one(self, shape: Shape[R], statement: Executable, **cells: Cell) -> R | None:
+        with self._looking() as look:
+            return look.one(shape, statement, **cells)
+
+    def _all(self, shape: Shape[R], statement: Executable, **cells: Cell) -> tuple[R, ...]:
+        with self._looking() as look:
+            return look.all(shape, statement, **cells)
+
+    @contextmanager
+    def _looking(self) -> Iterator[Look]:
+        """One consistent look; a driver's error in it is said in our words."""
+        try:
+            connection = self._connected()
+            self._dialect.begin_read(connection)
+            try:
+                yield Look(connection, self._sql)
+            finally:
+                self._dialect.rollback(connection)
+        except self._dialect.failure as error:
+            raise self._dialect.translated(error) from error
+
+    def _connected(self) -> Connection:
+        connection: Connection | None = getattr(self._mine, "connection", None)
+        if connection is None:
+            connection = self._dialect.connect_reader()
+            with self._lock:
+                self._connections.append(connection)
+            self._mine.connection = connection
+        return connection
+
+
+class Look:
+    """Statements run on one open read transaction."""
+
+    def __init__(self, connection: Connection, texts: Texts) -> None:
+        self._connection = connection
+        self._sql = texts
+
+    def cells(self, statement: Executable, **cells: Cell) -> Sequence[Any]:
+        return self._connection.execute(self._sql.of(statement), cells).fetchall()
+
+    def one(self, shape: Shape[R], statement: Executable, **cells: Cell) -> R | None:
+        found = self._connection.execute(self._sql.of(statement), cells).fetchone()
+        return None if found is None else shape.load(found)
+
+    def all(self, shape: Shape[R], statement: Executable, **cells: Cell) -> tuple[R, ...]:
+        return tuple(map(shape.load, self._connection.execute(self._sql.of(statement), cells).fetchall()))
+
+
+def _others(look: Look, waits: tuple[Wait, ...]) -> Mapping[TaskId, TaskState]:
+    """The states of the tasks that open waits hang on; a task that is not there is left out."""
+    found: dict[TaskId, TaskState] = {}
+    for wait in waits:
+        if wait.kind is WaitKind.TASK and wait.subject is not None:
+            for cells in look.cells(_STATE, id=wait.subject):
+                found[TaskId(wait.subject)] = TaskState(cells[0])
+    return found

@@ -1,0 +1,223 @@
+"""How a frozen value crosses into columns and back.
+
+A shape is derived once per class from its fields and type hints: identifiers and enums are text, moments and
+durations are whole microseconds, tuples and small values are one JSON document, and a nested value that is asked
+about stands in columns of its own behind a prefix. A type this module has no rule for is refused when the program
+starts, never guessed at.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+from tenuto.model.fact import Fact
+from tenuto.model.faults import Corrupt
+from tenuto.model.work import Claim, Disposition, Progress
+
+R = TypeVar("R")
+Cell = str | int | None
+Convert = Callable[[Any], Any]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+#: Nested values that get columns of their own, with what stands before their names.
+NESTED: Mapping[type, str] = {Disposition: "disposition_", Claim: "claim_", Progress: "progress_", Fact: ""}
+
+
+def moment(value: datetime) -> int:
+    """Microseconds since 1970 in UTC; a naive datetime is a TypeError."""
+    return (value - EPOCH) // MICROSECOND
+
+
+def at(cell: int) -> datetime:
+    return EPOCH + timedelta(microseconds=cell)
+
+
+def _duration(value: timedelta) -> int:
+    return value // MICROSECOND
+
+
+def _length(cell: int) -> timedelta:
+    return timedelta(microseconds=cell)
+
+
+def _value(member: StrEnum) -> str:
+    return str(member.value)
+
+
+def document(value: Any) -> str:
+    """JSON text, the same for equal values."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def read_document(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Corrupt("a JSON document in the registry cannot be read; restore a backup") from error
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How one type crosses: the kind of its column, and the two conversions (None: as it is)."""
+
+    kind: type
+    dump: Convert | None = None
+    load: Convert | None = None
+
+
+def _optional(hint: Any) -> tuple[Any, bool]:
+    """The type without None, and whether None was allowed."""
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        inner = [part for part in typing.get_args(hint) if part is not type(None)]
+        if len(inner) == 1:
+            return inner[0], True
+    return hint, False
+
+
+def rule(hint: Any) -> Rule:
+    """The rule of a type that is not optional; TypeError when there is none."""
+    hint = getattr(hint, "__supertype__", hint)
+    if hint in (str, int):
+        return Rule(hint)
+    if hint is bool:
+        return Rule(int, int, bool)
+    if hint is datetime:
+        return Rule(int, moment, at)
+    if hint is timedelta:
+        return Rule(int, _duration, _length)
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return Rule(str, _value, {member.value: member for member in hint}.__getitem__)
+    if typing.get_origin(hint) in (tuple, Mapping) or is_dataclass(hint):
+        dump, load = _tree(hint)
+        parsed: Convert = lambda text: load(read_document(text))  # noqa: E731
+        immutable = typing.get_origin(hint) is not Mapping
+        return Rule(str, lambda value: document(dump(value)), lru_cache(1024)(parsed) if immutable else parsed)
+    raise TypeError(f"no rule for a column of type {hint!r}")
+
+
+def _tree(hint: Any) -> tuple[Convert, Convert]:
+    """The two conversions between a value and what JSON can say of it."""
+    hint, optional = _optional(hint)
+    if optional:
+        dump, load = _tree(hint)
+        return lambda value: None if value is None else dump(value), lambda tree: None if tree is None else load(tree)
+    if typing.get_origin(hint) is Mapping:
+        return dict, dict
+    if typing.get_origin(hint) is tuple:
+        return _tuple_tree(typing.get_args(hint))
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _value_tree(hint)
+    plain = rule(hint)
+    return plain.dump or (lambda value: value), plain.load or (lambda tree: tree)
+
+
+def _tuple_tree(parts: tuple[Any, ...]) -> tuple[Convert, Convert]:
+    if parts[-1] is Ellipsis:
+        dump, load = _tree(parts[0])
+        return lambda value: [dump(item) for item in value], lambda tree: tuple(load(item) for item in tree)
+    trees = [_tree(part) for part in parts]
+    return (
+        lambda value: [dump(item) for (dump, _), item in zip(trees, value, strict=True)],
+        lambda tree: tuple(load(item) for (_, load), item in zip(trees, tree, strict=True)),
+    )
+
+
+def _value_tree(cls: type) -> tuple[Convert, Convert]:
+    """A small value as an object. A name that is missing takes its default; a name nobody knows is corruption."""
+    hints = typing.get_type_hints(cls)
+    trees = {field.name: _tree(hints[field.name]) for field in fields(cls)}
+
+    def load(tree: dict[str, Any]) -> Any:
+        try:
+            return cls(**{name: trees[name][1](part) for name, part in tree.items()})
+        except (KeyError, TypeError) as error:
+            raise Corrupt(f"a stored {cls.__name__} has a shape this program does not know: {error}") from error
+
+    return lambda value: {name: dump(getattr(value, name)) for name, (dump, _) in trees.items()}, load
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column of a shape. `path` is where its value sits in the row."""
+
+    name: str
+    path: tuple[str, ...]
+    rule: Rule
+    nullable: bool
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Columns `start` to `stop` (not included) that make one nested value; None when the first of them is null."""
+
+    start: int
+    stop: int
+    cls: type
+    optional: bool
+
+
+def _fields(cls: type, path: tuple[str, ...], prefix: str, loose: bool) -> tuple[list[Field], list[Nest]]:
+    found: list[Field] = []
+    nests: list[Nest] = []
+    hints = typing.get_type_hints(cls)
+    for field in fields(cls):
+        hint, optional = _optional(hints[field.name])
+        here = (*path, field.name)
+        if hint in NESTED:
+            inner, _ = _fields(hint, here, NESTED[hint], loose or optional)
+            nests.append(Nest(len(found), len(found) + len(inner), hint, optional))
+            found += inner
+        else:
+            found.append(Field(prefix + field.name, here, rule(hint), optional or loose))
+    return found, nests
+
+
+class Shape(Generic[R]):
+    """The columns of one class, in the order of its fields, and the two ways across."""
+
+    def __init__(self, cls: type[R]) -> None:
+        self.cls = cls
+        self.name = cls.__name__.lower()
+        found, nests = _fields(cls, (), "", False)
+        self.fields = tuple(found)
+        self.columns = tuple(field.name for field in found)
+        self.revised = "revision" in self.columns
+        self._nests = tuple(reversed(nests))
+        self._flat = tuple((f.name, f.path[0], f.rule.dump) for f in found if len(f.path) == 1)
+        self._deep = tuple((f.name, f.path[0], f.path[1], f.rule.dump) for f in found if len(f.path) == 2)
+        self._loads = tuple(field.rule.load for field in found)
+
+    def dump(self, row: R) -> dict[str, Cell]:
+        """The row's cells by column name."""
+        cells: dict[str, Cell] = {}
+        for name, attribute, dump in self._flat:
+            value = getattr(row, attribute)
+            cells[name] = value if dump is None or value is None else dump(value)
+        for name, outer, attribute, dump in self._deep:
+            nest = getattr(row, outer)
+            value = None if nest is None else getattr(nest, attribute)
+            cells[name] = value if dump is None or value is None else dump(value)
+        return cells
+
+    def load(self, cells: Sequence[Any]) -> R:
+        """The row whose cells these are, in the order of `columns`."""
+        try:
+            values: list[Any] = [
+                cell if load is None or cell is None else load(cell)
+                for cell, load in zip(cells, self._loads, strict=True)
+            ]
+        except KeyError as error:
+            raise Corrupt(f"a {self.name} in the registry has a word this program does not know: {error}") from error
+        for nest in self._nests:
+            inner = values[nest.start : nest.stop]
+            values[nest.start : nest.stop] = [None if nest.optional and inner[0] is None else nest.cls(*inner)]
+        return self.cls(*values)

@@ -1,0 +1,117 @@
+"""The registry as one SQLite file.
+
+A commit is durable when it returns: the write-ahead log is synced at every commit, because a lost armed row is a
+duplicate send. One connection writes; any number read, and a reader never waits for the writer.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.engine.interfaces import Dialect as CoreDialect
+
+from tenuto.model.faults import Corrupt, StorageFull
+from tenuto.store.dialect import Connection, Taken
+from tenuto.store.tables import UNIQUE
+
+#: How long a statement waits for another process's write before it is an error, in seconds.
+PATIENCE = 10.0
+APPLICATION = 0x54454E55
+
+_INDEXES = {", ".join(f"{column.table.name}.{column.name}" for column in index.columns): index.name for index in UNIQUE}
+_UNIQUE = "UNIQUE constraint failed: "
+_FULL = {"SQLITE_FULL", "SQLITE_READONLY_DBMOVED", "SQLITE_CANTOPEN"}
+_BROKEN = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
+
+
+class Sqlite:
+    """A registry in the file at `path`."""
+
+    name = "sqlite"
+    failure: type[Exception] = sqlite3.Error
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.core: CoreDialect = SQLiteDialect_pysqlite(paramstyle="named")
+
+    def connect(self) -> Connection:
+        connection = open_file(self.path, "rw")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+
+    def connect_reader(self) -> Connection:
+        connection: Connection = open_file(self.path, "ro")
+        try:
+            connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
+        except sqlite3.OperationalError:
+            connection.close()
+            connection = self._without_shared_memory()
+        return connection
+
+    def _without_shared_memory(self) -> Connection:
+        """A reader for a place where nothing may be written: good only while nobody writes, so only without a log."""
+        log = self.path.with_name(self.path.name + "-wal")
+        if log.exists() and log.stat().st_size > 0:
+            raise PermissionError(
+                f"{self.path} has a write-ahead log, and reading it needs the right to write {self.path.name}-shm"
+                " beside it; ask as the user who owns the registry"
+            )
+        return open_file(self.path, "ro", immutable=True)
+
+    def begin(self, connection: Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+
+    def begin_read(self, connection: Connection) -> None:
+        connection.execute("BEGIN")
+
+    def commit(self, connection: Connection) -> None:
+        connection.execute("COMMIT")
+
+    def rollback(self, connection: Connection) -> None:
+        try:
+            connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            return  # a failing medium has ended the transaction already
+
+    def taken(self, error: Exception) -> Taken | None:
+        said = str(error)
+        if not isinstance(error, sqlite3.IntegrityError) or not said.startswith(_UNIQUE):
+            return None
+        columns = said.removeprefix(_UNIQUE)
+        name = _INDEXES.get(columns)
+        return Taken(columns.partition(".")[0], key=True) if name is None else Taken(str(name), key=False)
+
+    def refused(self, error: Exception) -> bool:
+        return isinstance(error, sqlite3.IntegrityError)
+
+    def translated(self, error: Exception) -> Exception:
+        code = getattr(error, "sqlite_errorname", None) or ""
+        if code in _FULL or code.startswith("SQLITE_IOERR"):
+            return StorageFull(f"the disk of {self.path} takes no more ({code}); make room, nothing was written")
+        if code in _BROKEN or code.startswith("SQLITE_CORRUPT"):
+            return Corrupt(broken(self.path, str(error)))
+        if code.startswith("SQLITE_BUSY"):
+            return TimeoutError(f"another process kept {self.path} locked for {PATIENCE:.0f} s; nothing was written")
+        return error
+
+
+def open_file(path: Path, mode: str, *, immutable: bool = False) -> sqlite3.Connection:
+    """A connection without transactions of its own; `mode` is ro, rw or rwc."""
+    where = f"file:{quote(os.fspath(path.absolute()))}?mode={mode}{'&immutable=1' if immutable else ''}"
+    return sqlite3.connect(
+        where, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+
+
+def broken(path: Path, why: str) -> str:
+    """What a person is told about a registry that cannot be read."""
+    return (
+        f"{path} cannot be used as a registry ({why}). It was left as it is: look with `tenuto db check`,"
+        " put a backup in its place with `tenuto db restore`, or name another file with --db"
+    )

@@ -1,0 +1,286 @@
+"""The registry's tables, and what they refuse.
+
+Each row type has the table of its name, with the columns its shape has. Beside them stand the holds, the idempotency
+ledger and the append-only events. A truth the program relies on is said here a second time, as a constraint or an
+index, so that no fault of ours can write its opposite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, Table, Text, text
+
+from tenuto.model import lifecycle
+from tenuto.model.command import Attempt, Command, CommandKind
+from tenuto.model.conversation import Conversation
+from tenuto.model.evidence import Sample
+from tenuto.model.fact import Event
+from tenuto.model.lifecycle import AttemptState, CommandState, DeliveryState, LeaseState, Lifecycle, RunState, TaskState
+from tenuto.model.message import Message
+from tenuto.model.snapshot import Leadership, Registry, Token
+from tenuto.model.work import Report, Run, Task, Wait, Wake
+from tenuto.model.work import Text as Words
+from tenuto.store.rows import Field, Shape
+
+METADATA = MetaData()
+NUMBER = Integer().with_variant(BigInteger(), "postgresql")
+
+REGISTRY, LEADERSHIP, RUN, TASK = Shape(Registry), Shape(Leadership), Shape(Run), Shape(Task)
+CONVERSATION, ATTEMPT, COMMAND, MESSAGE = Shape(Conversation), Shape(Attempt), Shape(Command), Shape(Message)
+WAIT, WAKE, REPORT, TEXT = Shape(Wait), Shape(Wake), Shape(Report), Shape(Words)
+SAMPLE, TOKEN, EVENT = Shape(Sample), Shape(Token), Shape(Event)
+
+#: Every row type that can be put, parents before their children: the order in which one commit writes them.
+ORDER: tuple[Shape[Any], ...] = (
+    REGISTRY,
+    TEXT,
+    RUN,
+    TASK,
+    CONVERSATION,
+    ATTEMPT,
+    COMMAND,
+    WAIT,
+    WAKE,
+    MESSAGE,
+    REPORT,
+    SAMPLE,
+    TOKEN,
+)
+#: The tables whose `state` follows a lifecycle.
+LIFECYCLES: Mapping[str, Lifecycle] = {  # type: ignore[type-arg]
+    "task": lifecycle.TASK,
+    "run": lifecycle.RUN,
+    "attempt": lifecycle.ATTEMPT,
+    "command": lifecycle.COMMAND,
+    "conversation": lifecycle.LEASE,
+    "message": lifecycle.DELIVERY,
+}
+UNDELIVERED = (DeliveryState.DEFERRED, DeliveryState.CARRIED, DeliveryState.RETRY_WAIT, DeliveryState.AMBIGUOUS)
+UNFINISHED = (TaskState.PENDING, TaskState.ACTIVE)
+
+_PARENTS: Mapping[str, str] = {
+    "task.run_id": "run.id",
+    "task.objective": "text.id",
+    "task.parent": "task.id",
+    "conversation.task_id": "task.id",
+    "attempt.task_id": "task.id",
+    "attempt.conversation_id": "conversation.id",
+    "command.task_id": "task.id",
+    "command.attempt_id": "attempt.id",
+    "command.conversation_id": "conversation.id",
+    "command.payload": "text.id",
+    "wait.task_id": "task.id",
+    "wake.task_id": "task.id",
+    "message.task_id": "task.id",
+    "message.text": "text.id",
+    "message.carried_by": "command.id",
+    "report.task_id": "task.id",
+    "sample.task_id": "task.id",
+    "token.task_id": "task.id",
+}
+
+
+def among(name: str, states: Iterable[StrEnum]) -> str:
+    """SQL for "the column is one of these", spelled the same in an index and in the query that uses it."""
+    return f"{name} IN ({', '.join(sorted(repr(str(state.value)) for state in states))})"
+
+
+OPEN_COMMAND = among("state", lifecycle.OPEN_COMMAND)
+LIVE_ATTEMPT = among("state", (AttemptState.LIVE,))
+ACTIVE_LEASE = among("state", (LeaseState.ACTIVE,))
+ACTIVE_TASK = among("state", (TaskState.ACTIVE,))
+UNFINISHED_TASK = among("state", UNFINISHED)
+SIDE_COMMAND = among("kind", (CommandKind.CHECK, CommandKind.INTERRUPT))
+UNDELIVERED_MESSAGE = among("state", UNDELIVERED)
+
+
+def _column(table: str, field: Field) -> Column[object]:
+    parent = _PARENTS.get(f"{table}.{field.name}")
+    return Column(
+        field.name,
+        NUMBER if field.rule.kind is int else Text(),
+        *([ForeignKey(parent)] if parent else []),
+        primary_key=field.name == "id",
+        nullable=field.nullable,
+    )
+
+
+def _check(name: str, rule: str) -> CheckConstraint:
+    return CheckConstraint(text(rule), name=name)
+
+
+def _both(first: str, second: str) -> str:
+    return f"({first} IS NULL) = ({second} IS NULL)"
+
+
+def _implies(condition: str, consequence: str) -> str:
+    return f"NOT ({condition}) OR ({consequence})"
+
+
+def _told(shape: Shape[Any]) -> list[CheckConstraint]:
+    """A column `state` holds a state of its lifecycle, and a revision counts from 1."""
+    found = []
+    if shape.name in LIFECYCLES:
+        found.append(_check(f"{shape.name}_state_known", among("state", LIFECYCLES[shape.name].states)))
+    if shape.revised:
+        found.append(_check(f"{shape.name}_revision_counts", "revision >= 1"))
+    return found
+
+
+def _table(shape: Shape[Any], *rules: CheckConstraint | Column[object]) -> Table:
+    columns = [_column(shape.name, field) for field in shape.fields]
+    return Table(shape.name, METADATA, *columns, *_told(shape), *rules, sqlite_strict=True)
+
+
+def _one(name: str) -> tuple[Column[object], CheckConstraint]:
+    """What makes a table hold one row at most."""
+    return (
+        Column("one", NUMBER, nullable=False, unique=True, server_default=text("1")),
+        _check(f"{name}_is_one", "one = 1"),
+    )
+
+
+registry = _table(REGISTRY, *_one("registry"), _check("registry_held_by_somebody", _both("held_at", "held_by")))
+leadership = _table(LEADERSHIP, *_one("leadership"), _check("leadership_epoch_counts", "epoch >= 1"))
+words = _table(TEXT, _check("text_digest_is_sha256", "length(digest) = 64"))
+run = _table(RUN, _check("run_stopped_at", f"({among('state', (RunState.STOPPED,))}) = (stopped_at IS NOT NULL)"))
+_TERMINAL = among("state", lifecycle.TASK.terminal)
+task = _table(
+    TASK,
+    _check("task_ended_at", f"({_TERMINAL}) = (ended_at IS NOT NULL)"),
+    _check("task_disposition", f"({_TERMINAL}) = (disposition_reason IS NOT NULL)"),
+    _check("task_disposition_whole", _both("disposition_reason", "disposition_source")),
+    _check("task_started_at", _implies(ACTIVE_TASK, "started_at IS NOT NULL")),
+    _check("task_paused_by_somebody", _both("paused_at", "paused_by")),
+)
+conversation = _table(
+    CONVERSATION,
+    _check("conversation_leased", _implies(ACTIVE_LEASE, "lease_number IS NOT NULL AND expires_at IS NOT NULL")),
+    _check("conversation_ended_at", f"({among('state', lifecycle.LEASE.terminal)}) = (ended_at IS NOT NULL)"),
+)
+attempt = _table(
+    ATTEMPT,
+    _check("attempt_live_at", _implies(LIVE_ATTEMPT, "live_at IS NOT NULL")),
+    _check(
+        "attempt_ended_at",
+        _implies(among("state", (AttemptState.ENDED,)), "ended_at IS NOT NULL AND outcome IS NOT NULL"),
+    ),
+    _check(
+        "attempt_not_ended",
+        _implies(among("state", (AttemptState.SCHEDULED, AttemptState.LIVE)), "ended_at IS NULL AND outcome IS NULL"),
+    ),
+)
+command = _table(
+    COMMAND,
+    _check("command_armed_at", _implies(OPEN_COMMAND, "armed_at IS NOT NULL")),
+    _check(
+        "command_queued", _implies(among("state", (CommandState.QUEUED,)), "armed_at IS NULL AND submitted_at IS NULL")
+    ),
+    _check("command_submitted_at", _implies(among("state", (CommandState.SUBMITTED,)), "submitted_at IS NOT NULL")),
+    _check(
+        "command_settled_at",
+        f"({among('state', (*lifecycle.COMMAND.terminal, CommandState.RELEASED))}) = (settled_at IS NOT NULL)",
+    ),
+    _check(
+        "command_was_armed",
+        _implies(
+            among("state", (CommandState.ACKNOWLEDGED, CommandState.FAILED, CommandState.RELEASED)),
+            "armed_at IS NOT NULL",
+        ),
+    ),
+    _check(
+        "command_released_by_somebody",
+        _implies(among("state", (CommandState.RELEASED,)), "released_by IS NOT NULL AND verdict IS NOT NULL"),
+    ),
+)
+wait = _table(WAIT, _check("wait_closed_by_something", _both("closed_at", "closed_by")))
+wake = _table(WAKE, _check("wake_consumed", _implies("consumed_by IS NOT NULL", "consumed_at IS NOT NULL")))
+message = _table(
+    MESSAGE,
+    _check("message_carried_by", _implies(among("state", (DeliveryState.CARRIED,)), "carried_by IS NOT NULL")),
+    _check(
+        "message_settled_at",
+        _implies(among("state", (DeliveryState.DELIVERED, DeliveryState.DROPPED)), "settled_at IS NOT NULL"),
+    ),
+)
+report = _table(REPORT)
+sample = _table(SAMPLE)
+token = _table(TOKEN, _check("token_digest_is_sha256", "length(digest) = 64"))
+
+hold = Table(
+    "hold",
+    METADATA,
+    Column("scope", Text(), primary_key=True, nullable=False),
+    Column("command_id", Text(), ForeignKey("command.id"), nullable=False),
+    sqlite_strict=True,
+    sqlite_with_rowid=False,
+)
+idempotency = Table(
+    "idempotency",
+    METADATA,
+    Column("scope", Text(), primary_key=True, nullable=False),
+    Column("key", Text(), primary_key=True, nullable=False),
+    Column("digest", Text(), nullable=False),
+    Column("result", Text(), nullable=False),
+    Column("at", NUMBER, nullable=False),
+    sqlite_strict=True,
+    sqlite_with_rowid=False,
+)
+event = Table(
+    "event",
+    METADATA,
+    *(
+        Column(
+            field.name,
+            NUMBER if field.rule.kind is int else Text(),
+            primary_key=field.name == "n",
+            autoincrement=False,
+            nullable=field.nullable,
+        )
+        for field in EVENT.fields
+    ),
+    sqlite_strict=True,
+)
+
+
+def _index(name: str, *columns: Column[Any], where: str | None = None, unique: bool = False) -> Index:
+    rules: dict[str, Any] = {} if where is None else {"sqlite_where": text(where), "postgresql_where": text(where)}
+    return Index(name, *columns, unique=unique, **rules)
+
+
+#: Truths that are taken or free: a commit that would break one is told its name.
+UNIQUE = (
+    _index("one_live_attempt_per_task", attempt.c.task_id, unique=True, where=LIVE_ATTEMPT),
+    _index("one_attempt_per_number", attempt.c.task_id, attempt.c.number, unique=True),
+    _index("one_active_conversation_per_task", conversation.c.task_id, unique=True, where=ACTIVE_LEASE),
+    _index("one_active_conversation_per_identity", conversation.c.identity, unique=True, where=ACTIVE_LEASE),
+    _index("one_pending_wake_per_kind", wake.c.task_id, wake.c.kind, unique=True, where="consumed_at IS NULL"),
+    _index("one_token_per_digest", token.c.digest, unique=True),
+)
+#: What makes a look cost what is due, not what exists.
+SEARCHED = (
+    _index("task_due", task.c.look_at, task.c.id, where="look_at IS NOT NULL"),
+    _index("task_active", task.c.id, where=ACTIVE_TASK),
+    _index("task_unfinished", task.c.run_id, task.c.id, where=UNFINISHED_TASK),
+    _index("task_of_run", task.c.run_id, task.c.id),
+    _index("task_state", task.c.state),
+    _index("conversation_of_task", conversation.c.task_id),
+    _index("command_open", command.c.task_id, where=OPEN_COMMAND),
+    _index("command_of_task", command.c.task_id, command.c.id),
+    _index("command_of_attempt", command.c.attempt_id, command.c.id),
+    _index("command_side", command.c.task_id, command.c.id, where=SIDE_COMMAND),
+    _index("hold_of_command", hold.c.command_id),
+    _index("wait_open", wait.c.task_id, wait.c.id, where="closed_at IS NULL"),
+    _index("wait_of_task", wait.c.task_id, wait.c.id),
+    _index("wake_of_task", wake.c.task_id, wake.c.id),
+    _index("message_of_task", message.c.task_id, message.c.id),
+    _index("message_undelivered", message.c.task_id, message.c.id, where=UNDELIVERED_MESSAGE),
+    _index("report_of_task", report.c.task_id, report.c.id),
+    _index("sample_of_task", sample.c.task_id, sample.c.made_at),
+    _index("event_of_task", event.c.task_id, event.c.n, where="task_id IS NOT NULL"),
+    _index("event_of_run", event.c.run_id, event.c.n, where="run_id IS NOT NULL"),
+)
+TABLES: Mapping[str, Table] = METADATA.tables

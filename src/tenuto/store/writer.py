@@ -1,0 +1,167 @@
+"""One writer, first come first served, whose commits are durable when they return.
+
+While one group is being synced to disk others queue up; whatever is queued when the sync returns is the next group.
+Nobody is waited for. Within a group each job has a savepoint of its own, so one that fails takes nothing with it; if
+the group as a whole fails, each job is tried again alone. A caller hears of its job only after the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from asyncio import AbstractEventLoop, Future
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from tenuto.model.faults import Corrupt, StorageFull
+from tenuto.store.dialect import Connection, Dialect
+
+T = TypeVar("T")
+Job = Callable[[Connection], T]
+
+#: The most jobs that share one commit.
+GROUP = 64
+
+
+class Closed(Exception):
+    """The ledger was closed; nothing more is written."""
+
+
+@dataclass
+class _Item(Generic[T]):
+    job: Job[T]
+    loop: AbstractEventLoop
+    future: Future[T]
+    value: Any = None
+    error: BaseException | None = field(default=None)
+
+
+class Writer:
+    """Runs jobs on its own thread and its own connection, each in a transaction that it shares with its group."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._queue: queue.SimpleQueue[_Item[Any] | None] = queue.SimpleQueue()
+        self._connection: Connection | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._serve, name="tenuto-writer", daemon=True)
+        self._thread.start()
+
+    async def do(self, job: Job[T]) -> T:
+        """Run `job` in a transaction and give what it gave, once that is durable; what it raises is raised here.
+
+        A job that raises leaves nothing behind. It may run more than once, each time on a clean transaction.
+        """
+        if self._closed:
+            raise Closed("the registry is closed")
+        loop = asyncio.get_running_loop()
+        future: Future[T] = loop.create_future()
+        self._queue.put(_Item(job, loop, future))
+        return await future
+
+    def close(self) -> None:
+        """Finish what is queued, then stop; blocks until it has."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        going = True
+        while going:
+            group, going = self._gather()
+            if group:
+                self._write(group)
+                _tell(group)
+        self._disconnect()
+
+    def _gather(self) -> tuple[list[_Item[Any]], bool]:
+        """The jobs that are there now, at least one; and whether to go on after them."""
+        group: list[_Item[Any]] = []
+        item = self._queue.get()
+        while item is not None:
+            group.append(item)
+            if len(group) == GROUP:
+                return group, True
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                return group, True
+        return group, False
+
+    def _write(self, group: list[_Item[Any]]) -> None:
+        if len(group) > 1 and self._together(group):
+            return
+        for item in group:
+            self._alone(item)
+
+    def _together(self, group: list[_Item[Any]]) -> bool:
+        """Write the group in one transaction; False, and nothing written, when the transaction itself failed."""
+        dialect = self._dialect
+        try:
+            connection = self._connected()
+            dialect.begin(connection)
+            for item in group:
+                connection.execute("SAVEPOINT job")
+                try:
+                    item.value, item.error = item.job(connection), None
+                except Exception as error:  # noqa: BLE001 - whatever a job raises is its caller's to hear
+                    item.error = dialect.translated(error)
+                    connection.execute("ROLLBACK TO SAVEPOINT job")
+                connection.execute("RELEASE SAVEPOINT job")
+            dialect.commit(connection)
+        except Exception:  # noqa: BLE001 - each job is tried again alone and hears its own reason
+            self._back_out()
+            return False
+        return True
+
+    def _alone(self, item: _Item[Any]) -> None:
+        try:
+            connection = self._connected()
+            self._dialect.begin(connection)
+            item.value, item.error = item.job(connection), None
+            self._dialect.commit(connection)
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is the caller's to hear
+            item.error = self._dialect.translated(error)
+            self._back_out()
+            if isinstance(item.error, (StorageFull, Corrupt)):
+                self._disconnect()
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._dialect.connect()
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _back_out(self) -> None:
+        if self._connection is not None:
+            self._dialect.rollback(self._connection)
+
+
+def _tell(group: list[_Item[Any]]) -> None:
+    """Wake each event loop once for all that it waits for."""
+    by_loop: defaultdict[AbstractEventLoop, list[_Item[Any]]] = defaultdict(list)
+    for item in group:
+        by_loop[item.loop].append(item)
+    for loop, items in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle, items)
+        except RuntimeError:
+            continue  # that loop is closed: nobody waits there any more
+
+
+def _settle(items: list[_Item[Any]]) -> None:
+    for item in items:
+        if item.future.done():
+            continue
+        if item.error is None:
+            item.future.set_result(item.value)
+        else:
+            item.future.set_exception(item.error)

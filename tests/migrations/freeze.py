@@ -1,0 +1,29 @@
+"""Writes the present tables into the files of the first migration; of use only until the first release.
+
+python -m tests.migrations.freeze
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.engine.interfaces import Dialect
+
+import tenuto.store.migrations
+from tenuto.store.ddl import schema
+
+FIRST = Path(tenuto.store.migrations.__file__).parent / "versions" / "0001_first"
+DIALECTS: dict[str, Dialect] = {"sqlite": SQLiteDialect_pysqlite(), "postgresql": PGDialect_psycopg()}
+
+
+def frozen(dialect: Dialect) -> str:
+    """The whole schema as the file says it."""
+    tidy = ("\n".join(line.rstrip() for line in statement.splitlines()) for statement in schema(dialect))
+    return "\n;;\n".join(tidy) + "\n"
+
+
+if __name__ == "__main__":
+    for name, dialect in DIALECTS.items():
+        (FIRST / f"{name}.sql").write_text(frozen(dialect), encoding="utf-8")
