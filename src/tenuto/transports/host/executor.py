@@ -1,0 +1,354 @@
+"""The executor of plain programs: hands armed commands to hosts of their own, and looks after them.
+
+It starts a host at most once for a command and says `Unsent` only when the journal's place is taken so that
+nothing can begin any more. It never runs an agent inside the supervisor, never ends a host when it closes,
+and never believes that a silent host did nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, assert_never
+
+from tenuto.model.command import Accepted, Armed, Command, Outcome, Unknown, Unsent
+from tenuto.model.command import CommandKind as Kind
+from tenuto.model.evidence import CommandFacts, Mark, Observation, Presence, Rank
+from tenuto.model.ids import CommandId
+from tenuto.ports import Check, Clock, Fuse, Halt, Order, Turn
+from tenuto.transports import processes
+from tenuto.transports.host import claim, environment, journal, sight, turn
+from tenuto.transports.host.bell import Bell, Deaths
+from tenuto.transports.host.halting import Halting
+from tenuto.transports.host.journal import Journal
+from tenuto.transports.host.launch import TooLongError, launch
+
+HAND_OVER: Final = timedelta(seconds=5)
+"""How long a host may take to say what became of its order before that is unknown."""
+
+READ_AGAIN: Final = 0.5
+"""Seconds after which a journal is read again although nobody rang: rings can be lost."""
+
+
+class HostExecutor:
+    """Implements `ports.Executor`. Open it inside the loop it serves; `ring` hears of every journal that changed."""
+
+    name = "host"
+
+    def __init__(
+        self,
+        journal_dir: Path,
+        bell_path: Path,
+        home_env_file: Path | None,
+        registry_id: str,
+        clock: Clock,
+        fuse: Fuse,
+        host_fuse: str | None = None,
+        ring: Callable[[CommandId], None] = lambda command_id: None,
+        surroundings: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._folder = journal_dir
+        self._env_file = home_env_file
+        self._registry = registry_id
+        self._clock = clock
+        self._fuse = fuse
+        self._host_fuse = host_fuse
+        self._ring = ring
+        self._surroundings = surroundings
+        self._bell = Bell(bell_path, self._rung)
+        self._deaths = Deaths(self._died)
+        self._launched: set[CommandId] = set()
+        self._halting: set[CommandId] = set()
+        self._waiting: dict[CommandId, asyncio.Event] = {}
+        self._open = False
+
+    async def open(self) -> None:
+        """Make the journal's directory, listen at the bell; raises OSError when either cannot be."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        await self._bell.open()
+        self._open = True
+
+    async def close(self) -> None:
+        """Stop listening. Hosts and their programs go on."""
+        self._open = False
+        self._bell.close()
+        self._deaths.close()
+
+    def connected(self) -> bool:
+        """Whether it is open and its journal can be written."""
+        return self._open and os.access(self._folder, os.W_OK | os.X_OK)
+
+    async def perform(self, armed: Armed, order: Order) -> Outcome:
+        """Carry out an armed command: a program to run, or a turn to end."""
+        command = armed.command
+        try:
+            match order:
+                case Turn() | Check():
+                    return await self._hand_over(command, order)
+                case Halt():
+                    return await self._halt(command, order)
+                case _ as never:
+                    assert_never(never)
+        except Exception as error:  # noqa: BLE001 - at the edge an unexpected failure is Unknown, never an exception
+            return Unknown(f"the host executor failed ({type(error).__name__}: {error})")
+
+    async def look(self, command: Command) -> Observation:
+        """What the journal and the process table say of a command now."""
+        facts = None if command.kind is Kind.INTERRUPT else sight.at_a_glance(self._folder, command)
+        if facts is None:
+            facts = await asyncio.to_thread(self._facts, command)
+        here = command.id in self._launched or command.id in self._halting
+        if facts.performer is Presence.ALIVE and command.kind is not Kind.INTERRUPT:
+            self._adopt(command.id)
+        return Observation(
+            source=self.name,
+            rank=Rank.JOURNAL,
+            subject=command.id,
+            seen_at=self._clock.now(),
+            facts=replace(facts, launched_here=here),
+        )
+
+    async def revoke(self, command: Command, epoch: int) -> None:
+        """Take the journal's place, if it is still free; `look` tells who has it. OSError when the disk refuses."""
+        await self._revoke(command.id, epoch, "it was revoked before it began")
+
+    def strangers(self, known: Collection[CommandId]) -> tuple[Journal, ...]:
+        """Journals of this registry whose commands it does not know: a sign of a restored backup."""
+        return journal.strangers(self._folder, self._registry, known)
+
+    def highest_epoch(self) -> int:
+        """The highest epoch any host was ordered under for this registry, 0 for none; ValueError when unreadable."""
+        return claim.epochs(str(self._folder)).get(self._registry, 0)
+
+    def clean(self, keep: Collection[CommandId], age: timedelta) -> tuple[CommandId, ...]:
+        """Remove old settled journals of commands that are not in `keep`; which ones were removed."""
+        return journal.clean(self._folder, keep, age=age, now=self._clock.now())
+
+    async def _hand_over(self, command: Command, order: Turn | Check) -> Outcome:
+        if journal.read(self._folder, command.id).mark is not Mark.NONE:
+            return _told(await asyncio.to_thread(self._facts, command))
+        event = self._waiting.setdefault(command.id, asyncio.Event())
+        try:
+            try:
+                self._launch_fits(order)
+                ordered = self._ordered(command, order)
+                await self._launch(command.id, ordered)
+            except environment.MissingError as missing:
+                return await self._unsent(command, str(missing), mendable=True)
+            except (TooLongError, ValueError) as error:
+                return await self._unsent(command, str(error), mendable=True)
+            except OSError as error:
+                return await self._unsent(command, f"no host could be started ({error.strerror})", mendable=False)
+            return await self._settled(command, event)
+        finally:
+            self._waiting.pop(command.id, None)
+
+    def _launch_fits(self, order: Turn | Check) -> None:
+        if not order.argv or not order.argv[0]:
+            raise ValueError("there is no program to run")
+        if any("\0" in part for part in (*order.argv, order.cwd)):
+            raise ValueError("a program's arguments and directory cannot hold a NUL")
+
+    def _ordered(self, command: Command, order: Turn | Check) -> turn.Order:
+        kind, prompt = ("turn", order.prompt) if isinstance(order, Turn) else ("check", "")
+        given = {**order.given, "TENUTO_TASK": command.task_id, sight.COMMAND: command.id}
+        env = environment.resolve(order.env, given, self._surroundings, self._env_file)
+        env.pop(sight.ATTEMPT, None)
+        if kind == "turn" and command.attempt_id is not None:
+            env[sight.ATTEMPT] = command.attempt_id
+        return {
+            "folder": str(self._folder.absolute()),
+            "command": command.id,
+            "attempt": command.attempt_id,
+            "task": command.task_id,
+            "registry": self._registry,
+            "epoch": command.epoch,
+            "kind": kind,
+            "host": None,
+            "argv": list(order.argv),
+            "cwd": order.cwd,
+            "env": env,
+            "prompt": prompt,
+            "limit": order.limit.total_seconds(),
+            "grace": order.grace.total_seconds(),
+            "bell": str(self._bell.path.absolute()),
+            "fuse": self._host_fuse,
+        }
+
+    async def _launch(self, command_id: CommandId, ordered: turn.Order) -> None:
+        """Start the host in a thread; should nobody wait for it any more, its end is heard all the same."""
+        loop = asyncio.get_running_loop()
+        starting = loop.run_in_executor(None, launch, ordered, self._fuse)
+
+        def started(future: asyncio.Future[int]) -> None:
+            if not future.cancelled() and future.exception() is None:
+                self._launched.add(command_id)
+                self._deaths.watch_child(command_id, future.result())
+
+        starting.add_done_callback(started)
+        await asyncio.shield(starting)
+
+    async def _settled(self, command: Command, event: asyncio.Event) -> Outcome:
+        """Wait until the journal says what became of the order, or the host is gone."""
+        try:
+            async with asyncio.timeout(HAND_OVER.total_seconds()):
+                while True:
+                    event.clear()
+                    running = command.id in self._launched  # before the journal is read: a dead host writes no more
+                    seen = journal.read(self._folder, command.id)
+                    match seen.mark:
+                        case Mark.ACCEPTED | Mark.ENDED:
+                            return Accepted()
+                        case Mark.FAILED | Mark.REVOKED:
+                            return Unsent(seen.reason or "it never began")
+                        case Mark.DAMAGED:
+                            return Unknown(seen.reason or "its journal cannot be read")
+                        case Mark.NONE if not running:
+                            return await self._unsent(command, "its host ended before it did anything")
+                        case Mark.CLAIMED if not running:
+                            return Unsent("its host ended before anything began")
+                        case Mark.BEGUN if not running:
+                            return Unknown("its host died while starting the program")
+                        case _:
+                            await _heard(event)
+        except TimeoutError:
+            return Unknown("its host has not said yet whether the program started")
+
+    async def _unsent(self, command: Command, reason: str, *, mendable: bool | None = None) -> Outcome:
+        """Unsent, once nothing can begin any more; if somebody began after all, what became of it is unknown."""
+        if await self._revoke(command.id, command.epoch, reason, mendable=mendable):
+            return Unsent(reason)
+        return _told(await asyncio.to_thread(self._facts, command))
+
+    async def _revoke(self, command_id: CommandId, epoch: int, reason: str, *, mendable: bool | None = None) -> bool:
+        self._fuse.burn("revoke.before")
+        now = self._clock.now()
+        won = await asyncio.to_thread(
+            lambda: journal.revoke(
+                self._folder,
+                command_id,
+                registry=self._registry,
+                epoch=epoch,
+                reason=reason,
+                mendable=mendable,
+                now=now,
+            )
+        )
+        self._fuse.burn("revoke.done")
+        return won
+
+    async def _halt(self, command: Command, order: Halt) -> Outcome:
+        me = processes.identity_of(os.getpid())
+        first = {
+            **self._marked("claimed"),
+            "command": command.id,
+            "attempt": command.attempt_id,
+            "task": command.task_id,
+            "registry": self._registry,
+            "epoch": command.epoch,
+            "kind": "halt",
+            "target": order.target,
+            "host": {"pid": me.pid, "start": me.start, "boot": me.boot} if me is not None else None,
+        }
+        try:
+            written = await asyncio.to_thread(claim.take, str(self._folder), command.id, first)
+        except claim.TakenError:
+            return _told(await asyncio.to_thread(self._facts, command))
+        self._halting.add(command.id)
+        try:
+            return await self._at_work(command, order, written)
+        finally:
+            self._halting.discard(command.id)
+            written.close()
+
+    async def _at_work(self, command: Command, order: Halt, written: claim.Journal) -> Outcome:
+        accepted = False
+
+        def accept() -> None:
+            nonlocal accepted
+            if not accepted:
+                accepted = True
+                written.mark({**self._marked("accepted"), "pid": os.getpid(), "start": None})
+
+        def revoke() -> bool:
+            return journal.revoke(
+                self._folder,
+                order.target,
+                registry=self._registry,
+                epoch=command.epoch,
+                reason="it was stopped before it began",
+                now=self._clock.now(),
+            )
+
+        await asyncio.to_thread(written.mark, self._marked("begun"))
+        if not await Halting(self._folder, order, self._fuse, revoke, accept).over():
+            return Unknown("not everything of it is proven gone")
+        await asyncio.to_thread(accept)
+        await asyncio.to_thread(
+            written.mark,
+            {
+                **self._marked("ended"),
+                "exit_code": 0,
+                "signal": None,
+                "cut": None,
+                "output_bytes": 0,
+                "survivors": 0,
+                "signals": [],
+                "signal_count": 0,
+                "reports": [],
+            },
+        )
+        self._rung(command.id)
+        return Accepted()
+
+    def _marked(self, mark: str) -> dict[str, object]:
+        return {"mark": mark, "at": self._clock.now().isoformat(timespec="milliseconds")}
+
+    def _facts(self, command: Command) -> CommandFacts:
+        if command.kind is Kind.INTERRUPT:
+            return sight.of_halt(self._folder, command, working=command.id in self._halting)
+        return sight.of_turn(self._folder, command, launched_here=command.id in self._launched)
+
+    def _adopt(self, command_id: CommandId) -> None:
+        """Hear the end of a host that another supervisor, or an earlier one, has started."""
+        if self._open and not self._deaths.watching(command_id):
+            host = journal.read(self._folder, command_id).host
+            if host is not None:
+                self._deaths.watch(command_id, host)
+
+    def _died(self, command_id: CommandId) -> None:
+        self._launched.discard(command_id)
+        self._rung(command_id)
+
+    def _rung(self, command_id: CommandId) -> None:
+        if event := self._waiting.get(command_id):
+            event.set()
+        self._ring(command_id)
+
+
+async def _heard(event: asyncio.Event) -> None:
+    """Wait for a ring, or for the time to read again without one."""
+    try:
+        async with asyncio.timeout(READ_AGAIN):
+            await event.wait()
+    except TimeoutError:
+        pass
+
+
+def _told(facts: CommandFacts) -> Outcome:
+    """What a journal that somebody else has taken says of the command."""
+    match facts.mark:
+        case Mark.ACCEPTED | Mark.ENDED:
+            return Accepted()
+        case Mark.FAILED | Mark.REVOKED:
+            return Unsent(facts.reason or "it never began")
+        case Mark.CLAIMED if facts.performer is Presence.GONE:
+            return Unsent("its host ended before anything began")
+        case Mark.NONE | Mark.CLAIMED | Mark.BEGUN | Mark.DAMAGED:
+            return Unknown(facts.reason or "it is being carried out already")
+        case _ as never:
+            assert_never(never)

@@ -1,0 +1,101 @@
+"""Who belongs to a program besides its leader: its group, its session, and whoever carries its command.
+
+For the host alone, while the leader is its unreaped child: until then no other process can get the leader's
+number, so group and session are exact. Strangers are never signalled: what is outside the group is pinned
+and compared first. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import NamedTuple
+
+from tenuto.transports.host.program import started
+
+
+class One(NamedTuple):
+    """A process that belongs to the program: which, in whose group, and since when (0 where that is not told)."""
+
+    pid: int
+    group: int
+    started: int
+
+
+def kin(leader: int, badge: str) -> list[One]:
+    """Everyone of the program who still runs, without its leader; `badge` is the NAME=value they carry.
+
+    Where there is no process table to read, one nameless member stands for a group that still has any.
+    """
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208 - pathlib would cost the host a third of its start
+    except OSError:
+        return [One(leader, leader, 0)] if _group_lives(leader) else []
+    needle, mine = os.fsencode(badge), os.getpid()
+    found: list[One] = []
+    for name in names:
+        if name.isdigit() and (pid := int(name)) not in (leader, mine):
+            fields = _stat(pid)
+            if fields is None or (fields[0] in (b"Z", b"X") and int(fields[17]) <= 1):
+                continue
+            if leader in (int(fields[2]), int(fields[3])) or _carries(pid, needle):
+                found.append(One(pid, int(fields[2]), int(fields[19])))
+    return found
+
+
+def signal_all(leader: int, badge: str, number: signal.Signals) -> None:
+    """Signal the leader's group and everyone else of the program, each once; who is gone already does not matter."""
+    try:
+        os.killpg(leader, number)
+    except OSError:  # nobody is left in the group, or only one that may not be signalled
+        pass
+    for one in kin(leader, badge):
+        if one.group != leader:
+            _signal(one, number)
+
+
+def _signal(one: One, number: signal.Signals) -> None:
+    try:
+        pinned = os.pidfd_open(one.pid)
+    except (AttributeError, OSError):  # gone, or no such call here: the group has been signalled
+        return
+    try:
+        if started(one.pid) == one.started:
+            signal.pidfd_send_signal(pinned, number)
+    except OSError:
+        pass
+    finally:
+        os.close(pinned)
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    line = _read(f"/proc/{pid}/stat")
+    return line[line.rindex(b")") + 2 :].split() if line else None
+
+
+def _carries(pid: int, needle: bytes) -> bool:
+    return b"\0" + needle + b"\0" in b"\0" + _read(f"/proc/{pid}/environ") + b"\0"
+
+
+def _read(path: str) -> bytes:
+    held = b""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            while more := os.read(descriptor, 1 << 16):
+                held += more
+        finally:
+            os.close(descriptor)
+    except OSError:  # gone, or another user's
+        pass
+    return held
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
