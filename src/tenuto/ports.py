@@ -19,7 +19,7 @@ from tenuto.model.fact import Event, Scalar
 from tenuto.model.ids import CommandId, MessageId, RunId, TaskId, TextId
 from tenuto.model.message import Message
 from tenuto.model.snapshot import Leadership, Registry, Snapshot, Token
-from tenuto.model.work import Acceptance, Report, Run, Task, Text, Wait, Wake
+from tenuto.model.work import Acceptance, Agent, Report, Run, Task, Text, Wait, Wake
 
 
 class Clock(Protocol):
@@ -104,6 +104,10 @@ class Executor(Protocol):
         """Whether commands can be handed over now."""
         ...
 
+    def objection(self, agent: Agent, cwd: str) -> tuple[str, str] | None:
+        """Why this agent could not be started there now, as (field, sentence); None when it could."""
+        ...
+
     async def perform(self, armed: Armed, order: Order) -> Outcome:
         """Hand the command over; unexpected failure is Unknown, never an exception."""
         ...
@@ -120,8 +124,11 @@ class Executor(Protocol):
 class Workspace(Protocol):
     """Looks at a task's directory, read only."""
 
-    async def look(self, cwd: str, since: str | None) -> Observation:
-        """WorkspaceFacts; `since` is a commit to count new ones from."""
+    async def look(self, cwd: str, since: str | None, *, plain: bool) -> Observation:
+        """WorkspaceFacts; `since` is a commit to count new ones from.
+
+        A directory outside git is read through only when `plain` says so; otherwise its cursor stays unmeasured.
+        """
         ...
 
     async def accept(self, acceptance: Acceptance, cwd: str, evidence: str) -> Observation:
@@ -172,7 +179,9 @@ class Reader(Protocol):
 
     def command(self, command_id: CommandId) -> Command | None: ...
 
-    def commands(self, limit: int, *, task_id: TaskId | None = None, only_open: bool = False) -> tuple[Command, ...]: ...
+    def commands(
+        self, limit: int, *, task_id: TaskId | None = None, only_open: bool = False
+    ) -> tuple[Command, ...]: ...
 
     def waits(self, limit: int, *, task_id: TaskId | None = None, only_open: bool = True) -> tuple[Wait, ...]: ...
 

@@ -20,9 +20,7 @@ from tenuto.model.message import Message
 from tenuto.model.snapshot import Registry, Token
 from tenuto.model.work import Report, Run, Task, Text, Wait, Wake
 
-Row = (
-    Registry | Run | Task | Conversation | Attempt | Command | Wait | Wake | Message | Report | Text | Sample | Token
-)
+Row = Registry | Run | Task | Conversation | Attempt | Command | Wait | Wake | Message | Report | Text | Sample | Token
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ class FactKind(StrEnum):
     LATE_WORD = "late.word"
     SAMPLE_TAKEN = "sample.taken"
     FINDING = "finding"
+    RESTED = "decision.rested"
 
 
 @dataclass(frozen=True)

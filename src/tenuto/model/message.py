@@ -30,7 +30,10 @@ class MessageKind(StrEnum):
 
 @dataclass(frozen=True)
 class Message:
-    """Something one party says to a task: stored before any attempt to deliver it."""
+    """Something one party says to a task: stored before any attempt to deliver it.
+
+    `text` is None where the kind itself says everything (a checkpoint request has its own template).
+    """
 
     id: MessageId
     revision: int
@@ -38,7 +41,7 @@ class Message:
     sender: str
     kind: MessageKind
     policy: MessagePolicy
-    text: TextId
+    text: TextId | None
     size: int
     state: DeliveryState
     created_at: datetime

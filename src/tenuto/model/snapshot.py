@@ -74,9 +74,11 @@ class Token:
 class Snapshot:
     """One task and all that hangs on it now.
 
-    `conversation` is the one that holds the lease. `live` is the attempt under way, `last` the newest that ended.
-    `commands` are the open ones; `sends` counts nothing else. `samples` are the newest two. `slots_used` counts
-    active tasks up to `slots`. `others` are the states of tasks that open waits hang on.
+    `conversation` is the one that holds the lease. `live` is the attempt under way and `live_command` its send;
+    `last` is the newest attempt that ended. `commands` are the open ones, of any kind. `checks` are the settled CHECK
+    and INTERRUPT commands bound to the live or the last attempt, newest first, at most 8. `waits` are open, `wakes`
+    pending, `messages` deferred, waiting for a retry or carried, oldest first. `samples` are the newest three.
+    `slots_used` counts active tasks up to `slots`. `others` are the states of tasks that open waits hang on.
     """
 
     registry: Registry

@@ -1,0 +1,281 @@
+"""Writes an intent ahead: what the rows are before the act is made.
+
+One commit arms the command, makes the turn live, spends the budget, takes the holds, consumes the wakes that led to
+it and marks the messages that ride along. If that commit does not happen, neither does the act.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from tenuto.core import progress, tenancy
+from tenuto.core.draft import Draft, New, text_of
+from tenuto.model.change import Commit
+from tenuto.model.command import Attempt, Command, CommandKind
+from tenuto.model.decision import Because, Continue
+from tenuto.model.evidence import Sample, WorkspaceFacts
+from tenuto.model.fact import FactKind
+from tenuto.model.ids import AttemptId, CommandId, MessageId, ReconciliationId, TokenId
+from tenuto.model.lifecycle import AttemptState, CommandState, DeliveryEvent, TaskEvent
+from tenuto.model.reconciliation import Seen
+from tenuto.model.snapshot import Role, Token
+from tenuto.model.work import TextKind, WaitKind
+
+
+@dataclass(frozen=True)
+class Written:
+    """A commit that would arm a command, and that command."""
+
+    commit: Commit
+    command: Command
+    attempt: Attempt | None
+
+
+def turn(
+    seen: Seen,
+    intent: Continue,
+    command_id: CommandId,
+    prompt: str,
+    carried: tuple[MessageId, ...],
+    token_digest: str,
+    baseline: WorkspaceFacts | None,
+    now: datetime,
+    new: New,
+) -> Written | None:
+    """Arm one turn. `prompt` carries the marker of `command_id`; None when the conversation is not there any more."""
+    snapshot = seen.snapshot
+    talk = snapshot.conversation
+    if talk is None or talk.lease_number is None or seen.epoch is None:
+        return None
+    task, policy = snapshot.task, snapshot.run.policy
+    draft = Draft(snapshot, now, new)
+    text = text_of(TextKind.PROMPT, prompt, snapshot, now, new)
+    number = (snapshot.last.number if snapshot.last else 0) + 1
+    attempt = Attempt(
+        id=AttemptId(new("attempt")),
+        revision=1,
+        task_id=task.id,
+        number=number,
+        reason=intent.reason,
+        anyway=intent.anyway,
+        idempotency_key=f"{task.id}/{number}",
+        cursor_before=task.progress.cursor,
+        conversation_id=talk.id,
+        lease_number=talk.lease_number,
+        state=AttemptState.LIVE,
+        scheduled_at=now,
+        live_at=now,
+    )
+    command = Command(
+        id=command_id,
+        revision=1,
+        kind=CommandKind.SEND,
+        task_id=task.id,
+        attempt_id=attempt.id,
+        conversation_id=talk.id,
+        executor=talk.executor,
+        state=CommandState.ARMED,
+        epoch=seen.epoch,
+        fence=seen.found.fence,
+        scopes=(f"task:{task.id}", f"conversation:{talk.identity}"),
+        created_at=now,
+        payload=text.id,
+        digest=text.digest,
+        deadline=now + policy.turn_limit,
+        armed_at=now,
+    )
+    token = Token(
+        id=TokenId(new("token")),
+        revision=1,
+        digest=token_digest,
+        role=Role.AGENT,
+        task_id=task.id,
+        lease_number=talk.lease_number,
+        created_at=now,
+    )
+    draft.puts += [text, attempt, command, token]
+    draft.holds += [(scope, command.id) for scope in command.scopes]
+    _sample(draft, seen)
+    draft.consume_wakes(attempt.id, only_due=True)
+    for message in snapshot.messages:
+        if message.id in carried:
+            draft.deliver(message, DeliveryEvent.CARRIED, command.id)
+    renewed = tenancy.heartbeat(talk, talk.lease_number, policy, now)
+    if isinstance(renewed, Because):
+        return None
+    draft.puts.append(renewed)
+    draft.change(
+        attempts=task.attempts + 1,
+        progress=progress.baseline(task.progress, baseline),
+        last_served_at=now,
+        waiting_since=None,
+        look_at=now + policy.turn_limit + policy.interrupt_grace,
+    )
+    draft.note(FactKind.ATTEMPT_ARMED, attempt=attempt.id, number=number, reason=intent.reason, anyway=intent.anyway)
+    _armed(draft, command)
+    return _written(draft, command, attempt, policy_until(seen, now))
+
+
+def check(seen: Seen, now: datetime, new: New) -> Written | None:
+    """Arm the acceptance program of a standing claim."""
+    snapshot = seen.snapshot
+    if snapshot.task.claim is None or seen.epoch is None:
+        return None
+    draft = Draft(snapshot, now, new)
+    command = _side(
+        seen, CommandKind.CHECK, CommandId(new("command")), f"check:{snapshot.task.id}",
+        snapshot.last.id if snapshot.last else None, now,
+    )  # fmt: skip
+    draft.puts.append(command)
+    draft.holds.append((command.scopes[0], command.id))
+    policy = snapshot.run.policy
+    draft.change(look_at=now + policy.check_limit + policy.interrupt_grace)
+    _armed(draft, command)
+    return _written(draft, command, None, policy_until(seen, now))
+
+
+def interrupt(seen: Seen, attempt_id: AttemptId, now: datetime, new: New) -> Written | None:
+    """Arm the end of a live turn."""
+    if seen.epoch is None:
+        return None
+    draft = Draft(seen.snapshot, now, new)
+    command = _side(seen, CommandKind.INTERRUPT, CommandId(new("command")), f"interrupt:{attempt_id}", attempt_id, now)
+    draft.puts.append(command)
+    draft.holds.append((command.scopes[0], command.id))
+    _armed(draft, command)
+    return _written(draft, command, None, policy_until(seen, now))
+
+
+def _side(
+    seen: Seen, kind: CommandKind, identifier: CommandId, scope: str, attempt: AttemptId | None, now: datetime
+) -> Command:
+    snapshot = seen.snapshot
+    talk = snapshot.conversation
+    return Command(
+        id=identifier,
+        revision=1,
+        kind=kind,
+        task_id=snapshot.task.id,
+        attempt_id=attempt,
+        conversation_id=talk.id if talk else None,
+        executor=talk.executor if talk else "host",
+        state=CommandState.ARMED,
+        epoch=seen.epoch or 0,
+        fence=seen.found.fence,
+        scopes=(scope,),
+        created_at=now,
+        deadline=now + snapshot.run.policy.check_limit,
+        armed_at=now,
+    )
+
+
+def policy_until(seen: Seen, now: datetime) -> datetime:
+    """How long what was seen may be acted on."""
+    return now + seen.snapshot.run.policy.arm_within
+
+
+def _armed(draft: Draft, command: Command) -> None:
+    draft.note(FactKind.COMMAND_ARMED, command=command.id, kind=command.kind, epoch=command.epoch)
+
+
+def _written(draft: Draft, command: Command, attempt: Attempt | None, until: datetime) -> Written | None:
+    commit = draft.commit(valid_until=until)
+    return Written(commit, command, attempt) if commit is not None else None
+
+
+def _sample(draft: Draft, seen: Seen) -> None:
+    draft.puts.append(
+        Sample(
+            id=ReconciliationId(draft.new("reconciliation")),
+            task_id=draft.task.id,
+            fence=seen.found.fence,
+            members=seen.found.members,
+            made_at=draft.now,
+        )
+    )
+
+
+# -- preparations: changes of our own rows only, no act
+
+
+def start(seen: Seen, now: datetime, new: New) -> Commit | None:
+    """Give the task a slot."""
+    draft = Draft(seen.snapshot, now, new)
+    draft.move(TaskEvent.STARTED)
+    draft.change(started_at=seen.snapshot.task.started_at or now, waiting_since=now, look_at=now)
+    return draft.commit(valid_until=policy_until(seen, now))
+
+
+def give_slot_back(seen: Seen, now: datetime, new: New, look_at: datetime | None) -> Commit | None:
+    """Take the slot from a task that rests; it keeps everything else."""
+    draft = Draft(seen.snapshot, now, new)
+    draft.move(TaskEvent.SLOT_GIVEN_BACK)
+    draft.change(waiting_since=None, look_at=look_at)
+    return draft.commit()
+
+
+def sampled(seen: Seen, now: datetime, new: New) -> Commit | None:
+    """Record a reconciliation."""
+    draft = Draft(seen.snapshot, now, new)
+    _sample(draft, seen)
+    draft.note(FactKind.SAMPLE_TAKEN, fence=seen.found.fence)
+    draft.look_now()
+    return draft.commit()
+
+
+def cap_wait(seen: Seen, question: str, now: datetime, new: New) -> Commit | None:
+    """Turn a reached cap into a wait."""
+    draft = Draft(seen.snapshot, now, new)
+    draft.wait(WaitKind.CAP, question)
+    return draft.commit()
+
+
+def rest(seen: Seen, look_at: datetime | None, because: Because | None, now: datetime, new: New) -> Commit | None:
+    """Write down when to look again, if it is not written already, and `because` where it is news."""
+    if seen.snapshot.task.look_at == look_at and because is None:
+        return None
+    draft = Draft(seen.snapshot, now, new)
+    draft.change(look_at=look_at)
+    if because is not None:
+        draft.note(FactKind.RESTED, rung=because.rung, sentence=because.sentence[:500], change=because.change[:500])
+    return draft.commit()
+
+
+def open_conversation(seen: Seen, executor: str, now: datetime, new: New) -> Commit | Because | None:
+    """Open a fresh conversation that claims the lease, or let the same one claim it again after expiry."""
+    snapshot = seen.snapshot
+    draft = Draft(snapshot, now, new)
+    policy = snapshot.run.policy
+    holder = snapshot.conversation
+    cut = holder is not None and snapshot.last is not None and snapshot.last.conversation_id == holder.id
+    if holder is not None and tenancy.expired(holder, now) and not (cut and _cut_short(seen)):
+        tenure = tenancy.claim(snapshot.task, holder, holder, policy, now)
+    else:
+        place = f"{snapshot.task.agent.adapter}:{snapshot.task.id}/{snapshot.task.lease_number + 1}"
+        candidate = tenancy.register(snapshot.task, place, executor, now, new, holder)
+        draft.puts.append(candidate)
+        draft.note(FactKind.CONVERSATION_OPENED, conversation=candidate.id)
+        if holder is None:
+            tenure = tenancy.claim(snapshot.task, candidate, None, policy, now)
+        else:
+            tenure = tenancy.take_over(snapshot.task, candidate, holder, policy, now, proven_over=True)
+    if isinstance(tenure, Because):
+        return tenure
+    draft.puts += tenure.conversations
+    draft.change(lease_number=tenure.task.lease_number, look_at=now)
+    if len(tenure.conversations) > 1:
+        draft.note(FactKind.CONVERSATION_SUPERSEDED, conversation=tenure.conversations[0].id)
+    draft.note(FactKind.CONVERSATION_CLAIMED, conversation=tenure.holder.id, lease_number=tenure.holder.lease_number)
+    draft.snapshot = replace(draft.snapshot, conversation=tenure.holder)
+    return draft.commit(valid_until=policy_until(seen, now))
+
+
+def _cut_short(seen: Seen) -> bool:
+    last = seen.snapshot.last
+    return last is not None and last.outcome is not None and last.outcome not in ("turn_end", "unsent")
+
+
+def carries_now(seen: Seen, now: datetime) -> tuple[MessageId, ...]:
+    """The waiting messages that may ride in a turn that is armed now, oldest first."""
+    return tuple(message.id for message in seen.snapshot.messages if message.not_before <= now)

@@ -1,0 +1,256 @@
+"""The verbs of operators and agents, as commits.
+
+Each takes a snapshot and says what the rows become, or refuses with a reason. None of them touches the world: a stop
+writes that the task is cancelled, and the cycle ends what is running; a request to continue is a wake like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from tenuto.core import settle, tenancy
+from tenuto.core.draft import Draft, New
+from tenuto.model.change import Commit
+from tenuto.model.command import AttemptOutcome, Command
+from tenuto.model.decision import Because, Rung
+from tenuto.model.fact import FactKind
+from tenuto.model.ids import ReportId
+from tenuto.model.lifecycle import CommandEvent, CommandState, DeliveryEvent, DeliveryState, RunState, TaskEvent
+from tenuto.model.message import MessageKind
+from tenuto.model.snapshot import Snapshot
+from tenuto.model.work import (
+    AutoResume,
+    DispositionSource,
+    Report,
+    ReportKind,
+    Standing,
+    TextKind,
+    Wait,
+    WaitKind,
+    WakeKind,
+)
+
+Outcome = Commit | Because | None
+
+
+def _over(snapshot: Snapshot) -> Because | None:
+    task = snapshot.task
+    if task.terminal:
+        return Because(Rung.TERMINAL, f"the task is {task.state}", "nothing; start a new task for more work")
+    return None
+
+
+def pause(snapshot: Snapshot, by: str, now: datetime, new: New) -> Outcome:
+    """Stop future automatic continuation; a turn under way is left alone. None when it is paused already."""
+    if because := _over(snapshot):
+        return because
+    if snapshot.task.paused_at is not None:
+        return None
+    draft = Draft(snapshot, now, new)
+    draft.change(paused_at=now, paused_by=by)
+    draft.note(FactKind.TASK_PAUSED, by=by)
+    return draft.commit()
+
+
+def resume(snapshot: Snapshot, by: str, now: datetime, new: New, *, stalled: bool) -> Outcome:
+    """Clear the operator's pause; the stall pause only when `stalled` says so. None when nothing is to be cleared."""
+    if because := _over(snapshot):
+        return because
+    task = snapshot.task
+    clears_stall = stalled and task.stalled_at is not None
+    if task.paused_at is None and not clears_stall:
+        if task.stalled_at is not None:
+            return Because(
+                Rung.STALLED, "it is paused for no progress, not by the operator", f"tenuto resume --stalled {task.id}"
+            )
+        return None
+    draft = Draft(snapshot, now, new)
+    draft.change(paused_at=None, paused_by=None)
+    if clears_stall:
+        draft.change(stalled_at=None, progress=replace(task.progress, without=0))
+    draft.note(FactKind.TASK_RESUMED, by=by, stalled=clears_stall)
+    draft.look_now()
+    return draft.commit()
+
+
+def continue_once(snapshot: Snapshot, by: str, now: datetime, new: New, *, anyway: bool) -> Outcome:
+    """Ask for one attempt. During a turn it stays a wake for the next safe one."""
+    if because := _over(snapshot):
+        return because
+    if snapshot.run.state is not RunState.OPEN:
+        return Because(Rung.RUN_STOPPED, "its run is stopped", "nothing; a stopped run stays stopped")
+    draft = Draft(snapshot, now, new)
+    draft.wake(WakeKind.MANUAL, "the operator asked", now, anyway=anyway, asked_by=by)
+    return draft.commit()
+
+
+def cancel(snapshot: Snapshot, by: str, reason: str, now: datetime, new: New) -> Outcome:
+    """Stop the task for good: queued commands are cancelled, the lease ends, the cycle interrupts what runs."""
+    if snapshot.task.terminal:
+        return None
+    draft = Draft(snapshot, now, new)
+    for command in snapshot.commands:
+        if command.state is CommandState.QUEUED:
+            draft.command(command, CommandEvent.CANCELLED)
+    draft.end_task(TaskEvent.CANCELLED, reason or f"stopped by {by}", DispositionSource.OPERATOR, None, verified=False)
+    return draft.commit()
+
+
+def complete(
+    snapshot: Snapshot, source: DispositionSource, evidence: str, summary: str, now: datetime, new: New
+) -> Outcome:
+    """End a task as complete: the operator's word ends it, an agent's is a claim that its acceptance judges."""
+    if because := _over(snapshot):
+        return because
+    draft = Draft(snapshot, now, new)
+    if source is DispositionSource.AGENT:
+        settle.claim(draft, evidence, summary, snapshot.live)
+    else:
+        draft.end_task(TaskEvent.COMPLETED, summary or f"completed by the {source}", source, evidence, verified=False)
+    return draft.commit()
+
+
+def fail(snapshot: Snapshot, source: DispositionSource, reason: str, now: datetime, new: New) -> Outcome:
+    """End a task as failed."""
+    if because := _over(snapshot):
+        return because
+    draft = Draft(snapshot, now, new)
+    draft.end_task(TaskEvent.FAILED, reason, source, None, verified=False)
+    return draft.commit()
+
+
+def open_wait(
+    snapshot: Snapshot,
+    kind: WaitKind,
+    question: str,
+    now: datetime,
+    new: New,
+    *,
+    subject: str | None = None,
+    until: datetime | None = None,
+) -> Outcome:
+    """Record a durable reason not to continue."""
+    if because := _over(snapshot):
+        return because
+    draft = Draft(snapshot, now, new)
+    draft.wait(kind, question, subject=subject, until=until, attempt=snapshot.live.id if snapshot.live else None)
+    return draft.commit()
+
+
+def answer(snapshot: Snapshot, wait: Wait, body: str, by: str, now: datetime, new: New) -> Outcome:
+    """Resolve a wait with an answer, which rides in the next prompt; the task is woken.
+
+    An ambiguous command of the turn the question was about is released with the answer as its verdict.
+    """
+    if because := _over(snapshot):
+        return because
+    draft = Draft(snapshot, now, new)
+    message = draft.message(by, MessageKind.ANSWER, body, text_kind=TextKind.ANSWER)
+    draft.close_wait(wait, by, message.text)
+    for command in snapshot.commands:
+        over = snapshot.live is None or command.attempt_id != snapshot.live.id
+        if command.state is CommandState.AMBIGUOUS and over and command.attempt_id == wait.attempt_id:
+            draft.command(command, CommandEvent.RELEASED, released_by=by, verdict="answered")
+    if wait.kind is WaitKind.HUMAN:
+        draft.change(faults=0)
+    draft.wake(WakeKind.EVENT, "a question was answered", now)
+    return draft.commit()
+
+
+def set_policy(
+    snapshot: Snapshot,
+    by: str,
+    now: datetime,
+    new: New,
+    *,
+    auto_resume: AutoResume | None,
+    clear_auto_resume: bool,
+    max_attempts: int | None,
+) -> Outcome:
+    """Override the run's policy for this task, or take the override back."""
+    if because := _over(snapshot):
+        return because
+    draft = Draft(snapshot, now, new)
+    if clear_auto_resume:
+        draft.change(auto_resume=None)
+    if auto_resume is not None:
+        draft.change(auto_resume=auto_resume)
+    if max_attempts is not None:
+        draft.change(max_attempts=max_attempts)
+    draft.note(
+        FactKind.TASK_POLICY,
+        by=by,
+        auto_resume=draft.task.auto_resume,
+        max_attempts=draft.task.max_attempts,
+    )
+    draft.look_now()
+    return draft.commit()
+
+
+def report(
+    snapshot: Snapshot, kind: ReportKind, lines: tuple[tuple[str, str], ...], now: datetime, new: New
+) -> Outcome:
+    """Record a structured report; it informs, and ends nothing."""
+    if because := _over(snapshot):
+        return because
+    draft = Draft(snapshot, now, new)
+    attempt = snapshot.live.id if snapshot.live else None
+    draft.puts.append(Report(ReportId(new("report")), snapshot.task.id, attempt, kind, lines, now))
+    draft.note(FactKind.REPORT_RECORDED, kind=kind, lines=len(lines))
+    draft.change(active_since_report=timedelta(0))
+    return draft.commit()
+
+
+def request_checkpoint(snapshot: Snapshot, by: str, now: datetime, new: New) -> Outcome:
+    """Ask for a structured report in the next turn; None when one is asked for already."""
+    if because := _over(snapshot):
+        return because
+    if any(message.kind is MessageKind.CHECKPOINT for message in snapshot.messages):
+        return None
+    draft = Draft(snapshot, now, new)
+    draft.message(by, MessageKind.CHECKPOINT, None)
+    draft.change(checkpoints=snapshot.task.checkpoints + 1)
+    return draft.commit()
+
+
+def say(snapshot: Snapshot, sender: str, body: str, now: datetime, new: New) -> Outcome:
+    """Store words for the task's next turn."""
+    if because := _over(snapshot):
+        return because
+    draft = Draft(snapshot, now, new)
+    draft.message(sender, MessageKind.WORDS, body)
+    return draft.commit()
+
+
+def release(snapshot: Snapshot, command: Command, by: str, *, happened: bool, now: datetime, new: New) -> Outcome:
+    """A person's verdict on a command that looking could not settle. It is never an acknowledgement."""
+    if command.state is not CommandState.AMBIGUOUS:
+        return Because(
+            Rung.UNRESOLVED, f"the command is {command.state}, not ambiguous", "only an ambiguous command is released"
+        )
+    live = snapshot.live
+    draft = Draft(snapshot, now, new)
+    verdict = "happened" if happened else "not happened"
+    draft.command(command, CommandEvent.RELEASED, released_by=by, verdict=verdict)
+    for message in snapshot.messages:
+        if message.carried_by == command.id and message.state is DeliveryState.AMBIGUOUS and happened:
+            draft.deliver(message, DeliveryEvent.DELIVERED)
+    if live is not None and live.id == command.attempt_id:
+        draft.end_attempt(AttemptOutcome.RELEASED, detail=f"{verdict}, says {by}")
+        if not snapshot.task.terminal:
+            draft.change(standing=Standing.CUT_SHORT, standing_reason=f"its command was released: {verdict}")
+            draft.wake(WakeKind.RECOVERY, "a command was released", now)
+    draft.look_now()
+    return draft.commit()
+
+
+def late_word(snapshot: Snapshot, said: str, lease_number: int | None, now: datetime, new: New) -> Because | None:
+    """Why a word from a conversation is too late to count; None when it counts."""
+    if not tenancy.late(snapshot.task, lease_number):
+        return None
+    if snapshot.task.terminal:
+        return Because(Rung.TERMINAL, f"the task is {snapshot.task.state}; {said} came too late", "nothing")
+    return Because(
+        Rung.LEASE, f"a later conversation holds the lease; {said} came too late", "stop work in this conversation"
+    )

@@ -1,0 +1,67 @@
+"""The clock of durable progress, apart from any activity on a screen.
+
+External evidence (a commit, changed files) always resets the count; a line the agent reports about itself resets it
+only when it is new, and only a few times in a row. What could not be measured neither counts as progress nor resets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from tenuto.model.evidence import WorkspaceFacts
+from tenuto.model.policy import Policy
+from tenuto.model.work import Progress
+
+
+@dataclass(frozen=True)
+class Account:
+    """The new state of the clock and what moved it; `external` progress refills the budget for recoveries."""
+
+    progress: Progress
+    moved: bool
+    external: bool
+    warn: bool
+    pause: bool
+
+
+def baseline(progress: Progress, facts: WorkspaceFacts | None) -> Progress:
+    """Take the first measurement as the point that later ones are compared with."""
+    if facts is None or facts.cursor is None or progress.cursor is not None:
+        return progress
+    return replace(progress, cursor=facts.cursor, head=facts.head)
+
+
+def account(
+    progress: Progress, facts: WorkspaceFacts | None, line: str | None, policy: Policy, now: datetime
+) -> Account:
+    """Count one attempt that has ended: `facts` is what the workspace shows now, None when it was not measured."""
+    cursor = facts.cursor if facts is not None else None
+    external = cursor is not None and progress.cursor is not None and cursor != progress.cursor
+    if external and facts is not None:
+        reason = "a new commit" if facts.head != progress.head else "changed files"
+        moved = Progress(cursor=cursor, head=facts.head, at=now, line=line or progress.line, reason=reason)
+        return Account(moved, moved=True, external=True, warn=False, pause=False)
+    known = replace(progress, cursor=progress.cursor or cursor, head=progress.head or (facts.head if facts else None))
+    if line is not None and line != progress.line and progress.streak < policy.self_progress_streak:
+        said = replace(
+            known, at=now, without=0, streak=progress.streak + 1, line=line, reason="a new progress line of its own"
+        )
+        return Account(said, moved=True, external=False, warn=False, pause=False)
+    without = progress.without + 1
+    still = replace(known, without=without, line=line or progress.line)
+    return Account(
+        still,
+        moved=False,
+        external=False,
+        warn=without == policy.stall_warn,
+        pause=without >= policy.stall_pause,
+    )
+
+
+def measure_plain(progress: Progress, policy: Policy) -> bool:
+    """Whether a directory outside git must be measured at this turn's end: only when the stall rung could hang on it.
+
+    Reading thousands of files is kept off the turn's path; any change since the last measurement counts when it is.
+    """
+    return progress.cursor is None or progress.without + 1 >= policy.stall_warn

@@ -1,0 +1,353 @@
+"""The rungs: one question of the operator each, answered with a reason or not at all.
+
+A rung returns a `Because` when it holds and None when it does not. Ladders are made of rungs; deciding takes the
+first that holds, explaining takes them all, so the two can never tell different stories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tenuto.core import reconcile, wake
+from tenuto.model.command import AttemptOutcome, CommandKind
+from tenuto.model.decision import Because, Rung
+from tenuto.model.evidence import WorkspaceKind
+from tenuto.model.ids import short
+from tenuto.model.lifecycle import CommandState, RunState, TaskState
+from tenuto.model.reconciliation import Doubtful, Living, Seen
+from tenuto.model.work import AutoResume, Standing, Wait, WaitKind
+
+Check = Callable[[Seen, datetime], Because | None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the operator has asked for that is due now: one attempt, and whether past blocks."""
+
+    once: bool
+    anyway: bool
+
+
+def asked(seen: Seen, now: datetime) -> Asked:
+    request = wake.asked(seen.snapshot, now)
+    return Asked(once=request is not None, anyway=request is not None and request.anyway)
+
+
+def terminal(seen: Seen, now: datetime) -> Because | None:
+    task = seen.snapshot.task
+    if not task.terminal:
+        return None
+    return Because(Rung.TERMINAL, f"the task is {task.state}", "nothing; start a new task for more work")
+
+
+def held(seen: Seen, now: datetime) -> Because | None:
+    registry = seen.snapshot.registry
+    if registry.held_at is None:
+        return None
+    return Because(Rung.HELD, f"everything is held by {registry.held_by or 'the operator'}", "tenuto unhold")
+
+
+def run_stopped(seen: Seen, now: datetime) -> Because | None:
+    if seen.snapshot.run.state is RunState.OPEN:
+        return None
+    return Because(Rung.RUN_STOPPED, "its run is stopped", "nothing; a stopped run stays stopped")
+
+
+def not_leader(seen: Seen, now: datetime) -> Because | None:
+    if seen.epoch is not None:
+        return None
+    return Because(Rung.NOT_LEADER, "no supervisor of this registry is deciding here", "tenuto start")
+
+
+def unresolved(seen: Seen, now: datetime) -> Because | None:
+    """An open command in the task's own scope: what became of it is not known yet."""
+    for command in seen.snapshot.commands:
+        if command.kind is CommandKind.INTERRUPT:
+            continue
+        doubt = next((f for f in seen.found.findings if isinstance(f, Doubtful) and f.command.id == command.id), None)
+        mend = f"tenuto command reconcile {command.id}"
+        if command.state is CommandState.AMBIGUOUS:
+            mend = f"look at what it did, then: tenuto command release {command.id} --verdict happened|not-happened"
+        detail = doubt.why if doubt else command.detail
+        return Because(
+            Rung.UNRESOLVED,
+            f"an earlier command is unresolved: {command.kind} {short(command.id)} is {command.state}"
+            + (f" ({detail})" if detail else ""),
+            mend,
+        )
+    return None
+
+
+def live(seen: Seen, now: datetime) -> Because | None:
+    attempt = seen.snapshot.live
+    if attempt is None:
+        return None
+    orphaned = any(isinstance(f, Living) and f.orphaned for f in seen.found.findings)
+    sentence = f"turn {attempt.number} is under way"
+    if orphaned:
+        sentence += "; its host is gone and the agent may still be acting"
+    return Because(Rung.LIVE, sentence, "the end of the turn", _next_living_look(seen, now))
+
+
+def _next_living_look(seen: Seen, now: datetime) -> datetime:
+    soonest = now + seen.snapshot.run.policy.look_at_living_turn
+    checkpoint = wake.checkpoint_at(seen.snapshot, now)
+    return min(soonest, checkpoint) if checkpoint is not None else soonest
+
+
+def _first(seen: Seen, *kinds: WaitKind) -> Wait | None:
+    return next((wait for wait in seen.snapshot.waits if wait.kind in kinds), None)
+
+
+def human(seen: Seen, now: datetime) -> Because | None:
+    wait = _first(seen, WaitKind.HUMAN)
+    if wait is None or asked(seen, now).anyway:
+        return None
+    return Because(
+        Rung.HUMAN, f"it waits for a person: {wait.question}", f"tenuto answer {seen.snapshot.task.id} --file ANSWER"
+    )
+
+
+def permission(seen: Seen, now: datetime) -> Because | None:
+    wait = _first(seen, WaitKind.PERMISSION)
+    if wait is None:
+        return None
+    return Because(Rung.PERMISSION, f"it waits for a permission: {wait.question}", "answer where the agent asked")
+
+
+def limit(seen: Seen, now: datetime) -> Because | None:
+    wait = _first(seen, WaitKind.LIMIT)
+    if wait is None:
+        return None
+    return Because(Rung.LIMIT, f"it waits for a limit to reset: {wait.question}", "the reset", wait.until)
+
+
+def dependency(seen: Seen, now: datetime) -> Because | None:
+    wait = _first(seen, WaitKind.TASK, WaitKind.PATH, WaitKind.COMMIT, WaitKind.TIME)
+    if wait is None or asked(seen, now).anyway:
+        return None
+    until = wait.until
+    if until is None and wait.kind in (WaitKind.PATH, WaitKind.COMMIT):
+        until = now + timedelta(seconds=30)
+    return Because(
+        Rung.DEPENDENCY,
+        f"it waits for {wait.kind} {wait.subject or (wait.until.isoformat() if wait.until else '')}: {wait.question}",
+        "it ends by itself when that is there",
+        until,
+    )
+
+
+def paused(seen: Seen, now: datetime) -> Because | None:
+    task = seen.snapshot.task
+    if task.paused_at is None or asked(seen, now).once:
+        return None
+    return Because(Rung.PAUSED, f"it is paused by {task.paused_by or 'the operator'}", f"tenuto resume {task.id}")
+
+
+def stalled(seen: Seen, now: datetime) -> Because | None:
+    task = seen.snapshot.task
+    if task.stalled_at is None or asked(seen, now).anyway:
+        return None
+    return Because(
+        Rung.STALLED,
+        f"it is paused for no progress: {task.progress.without} turns without a durable change",
+        f"tenuto resume --stalled {task.id}, or tenuto continue --anyway {task.id}",
+    )
+
+
+def auto_resume(seen: Seen) -> AutoResume:
+    """The policy in force: the task's own where it has one, else the run's."""
+    return seen.snapshot.task.auto_resume or seen.snapshot.run.auto_resume
+
+
+def manual(seen: Seen, now: datetime) -> Because | None:
+    if auto_resume(seen) is AutoResume.ON or asked(seen, now).once:
+        return None
+    return Because(
+        Rung.MANUAL,
+        "its policy is manual and nobody asked",
+        f"tenuto continue {seen.snapshot.task.id}, or tenuto policy set {seen.snapshot.task.id} auto-resume=on",
+    )
+
+
+def claim(seen: Seen, now: datetime) -> Because | None:
+    """A claim of completion stands; it is judged by its own ladder before any other turn."""
+    standing = seen.snapshot.task.claim
+    if standing is None:
+        return None
+    return Because(
+        Rung.CLAIM,
+        f"it claims to be complete ({standing.evidence}) and the claim is being judged",
+        "the result of the acceptance",
+        now + timedelta(seconds=30),
+    )
+
+
+def nothing_asked(seen: Seen, now: datetime) -> Because | None:
+    if wake.due(seen.snapshot, now):
+        return None
+    earliest = wake.earliest(seen.snapshot)
+    if earliest is not None:
+        return Because(Rung.SPACING, "its next turn is not due yet", "time", earliest)
+    task = seen.snapshot.task
+    if task.standing is Standing.SILENT:
+        return Because(
+            Rung.NOTHING_ASKED,
+            f"its last turn ended without a signal block: {task.standing_reason or 'no block'}",
+            f"tenuto continue {task.id}",
+        )
+    return Because(Rung.NOTHING_ASKED, "nothing has asked for another turn", f"tenuto continue {task.id}")
+
+
+def slot(seen: Seen, now: datetime) -> Because | None:
+    snapshot = seen.snapshot
+    if snapshot.task.state is not TaskState.PENDING or snapshot.slots_used < snapshot.slots:
+        return None
+    return Because(
+        Rung.SLOT,
+        f"no slot is free: {snapshot.slots} tasks are active",
+        "another task ends or rests",
+        now + timedelta(seconds=5),
+    )
+
+
+def needs_conversation(seen: Seen, now: datetime) -> str | None:
+    """Why a fresh conversation (or a new claim of the lease) is needed before the next turn; None when it is not."""
+    snapshot = seen.snapshot
+    talk = snapshot.conversation
+    if talk is None:
+        return "it has no conversation yet"
+    if talk.expires_at is not None and talk.expires_at <= now:
+        return "its conversation's lease ran out"
+    last = snapshot.last
+    if (
+        last is not None
+        and last.conversation_id == talk.id
+        and last.outcome in (AttemptOutcome.INTERRUPTED, AttemptOutcome.LOST, AttemptOutcome.RELEASED)
+    ):
+        return "its last turn there was cut short"
+    return None
+
+
+def lease(seen: Seen, now: datetime) -> Because | None:
+    why = needs_conversation(seen, now)
+    if why is None:
+        return None
+    return Because(Rung.LEASE, f"no conversation holds the lease: {why}", "a fresh conversation is opened")
+
+
+def executor(seen: Seen, now: datetime) -> Because | None:
+    if seen.connected:
+        return None
+    return Because(
+        Rung.EXECUTOR,
+        f"its executor is not connected ({seen.snapshot.task.agent.adapter})",
+        "the executor connects",
+        now + timedelta(seconds=5),
+    )
+
+
+def evidence(seen: Seen, now: datetime) -> Because | None:
+    """Where the workspace must be known (it was looked at), it must be there."""
+    facts = seen.found.workspace
+    if facts is None:
+        return None
+    retry = now + timedelta(seconds=30)
+    cwd = seen.snapshot.task.cwd
+    match facts.kind:
+        case WorkspaceKind.MISSING:
+            return Because(Rung.EVIDENCE, f"its working directory is gone: {cwd}", "bring the directory back", retry)
+        case WorkspaceKind.UNREADABLE:
+            return Because(
+                Rung.EVIDENCE, f"its working directory cannot be read: {facts.reason or cwd}", "mend that", retry
+            )
+        case WorkspaceKind.UNKNOWN if not asked(seen, now).anyway:
+            return Because(
+                Rung.EVIDENCE,
+                f"the state of its working directory is unknown: {facts.reason or cwd}",
+                f"it is looked at again; or tenuto continue --anyway {seen.snapshot.task.id}",
+                retry,
+            )
+        case _:
+            return None
+
+
+def fence(seen: Seen, now: datetime) -> Because | None:
+    """After an end that was not seen, and for *anyway*: two reconciliations with one fence, apart in time and fresh."""
+    snapshot = seen.snapshot
+    if not reconcile.proof_needed(snapshot, anyway=asked(seen, now).anyway):
+        return None
+    policy = snapshot.run.policy
+    floor = max(
+        (moment for moment in (snapshot.last.ended_at if snapshot.last else None,) if moment is not None),
+        default=None,
+    )
+    fresh = [
+        sample
+        for sample in snapshot.samples
+        if now - sample.made_at <= policy.reconcile_age
+        and sample.made_at <= now
+        and (floor is None or sample.made_at >= floor)
+    ]
+    if not fresh:
+        return Because(Rung.FENCE, "it must be looked at twice before it is continued", "a first look", now)
+    newest = max(fresh, key=lambda sample: sample.made_at)
+    if newest.fence != seen.found.fence:
+        changed = sorted(set(seen.found.members) ^ set(newest.members))
+        return Because(
+            Rung.FENCE,
+            "what was seen has changed since the last look"
+            if len(fresh) < policy.reconcile_tries
+            else "the workspace keeps changing",
+            "two looks that agree",
+            now if len(fresh) < policy.reconcile_tries else now + policy.reconcile_age / 4,
+            tuple((str(index), member) for index, member in enumerate(changed[:6])),
+        )
+    agreeing = [sample for sample in fresh if sample.fence == newest.fence]
+    first = min(agreeing, key=lambda sample: sample.made_at)
+    ready = first.made_at + policy.reconcile_separation
+    if now < ready:
+        return Because(Rung.FENCE, "the second look must be apart in time from the first", "time", ready)
+    return None
+
+
+def cap(seen: Seen, now: datetime) -> Because | None:
+    if asked(seen, now).anyway or not (wake.cap_reached(seen.snapshot) or wake.cap_wait_open(seen.snapshot)):
+        return None
+    task = seen.snapshot.task
+    return Because(
+        Rung.CAP,
+        f"its budget of {wake.cap_of(seen.snapshot)} turns is spent",
+        f"tenuto policy set {task.id} max-attempts=N, or tenuto continue --anyway {task.id}",
+    )
+
+
+#: The ladder of *continue*, in the order an operator would ask.
+CONTINUE: tuple[Check, ...] = (
+    terminal,
+    held,
+    run_stopped,
+    not_leader,
+    unresolved,
+    live,
+    human,
+    permission,
+    limit,
+    dependency,
+    paused,
+    stalled,
+    claim,
+    manual,
+    nothing_asked,
+    slot,
+    lease,
+    executor,
+    evidence,
+    fence,
+    cap,
+)
+
+#: The ladder of *check*: judging a claim of completion.
+JUDGE: tuple[Check, ...] = (terminal, held, run_stopped, not_leader, unresolved, live, executor)

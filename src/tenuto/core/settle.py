@@ -1,0 +1,465 @@
+"""Turns what was found into what the rows become.
+
+A finding about a command settles that command, the turn it carried, the messages that rode in it and the clock of
+progress, in one commit. Nothing here acts: a turn whose end was not seen leads to a wake for recovery or to a
+question, never to the same turn again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from tenuto.core import progress, signal, tenancy
+from tenuto.core.draft import Draft, New
+from tenuto.model.change import Commit
+from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
+from tenuto.model.evidence import Cut, Ending, WorkspaceFacts
+from tenuto.model.fact import FactKind
+from tenuto.model.ids import ReportId
+from tenuto.model.lifecycle import CommandEvent, CommandState, DeliveryEvent, DeliveryState, TaskEvent
+from tenuto.model.message import MessageKind
+from tenuto.model.reconciliation import (
+    Acknowledgement,
+    Begun,
+    CameTrue,
+    CheckpointDue,
+    CutShort,
+    Doubtful,
+    Finding,
+    Living,
+    Lost,
+    MayYetBegin,
+    Seen,
+    TurnEnded,
+    Undone,
+)
+from tenuto.model.work import (
+    AcceptanceKind,
+    Claim,
+    DispositionSource,
+    Report,
+    ReportKind,
+    Standing,
+    WaitKind,
+    WakeKind,
+)
+
+
+def settle(seen: Seen, now: datetime, new: New, prompt: str = "") -> Commit | None:
+    """The commit that follows from a reconciliation; None when everything stands as it is written.
+
+    `prompt` is what the live turn was sent, so that an echo of it is not taken for an answer.
+    """
+    draft = Draft(seen.snapshot, now, new)
+    for finding in seen.found.findings:
+        _apply(draft, finding, seen, prompt)
+    if seen.found.acceptance is not None:
+        _judged(draft, seen)
+    return draft.commit()
+
+
+def _apply(draft: Draft, finding: Finding, seen: Seen, prompt: str) -> None:
+    match finding:
+        case Begun(command):
+            draft.command(_now(draft, command), CommandEvent.BEGUN)
+        case Acknowledgement(command, evidence):
+            _acknowledge(draft, _now(draft, command), f"{evidence.source} rank {int(evidence.rank)}")
+        case Undone():
+            _undone(draft, finding)
+        case TurnEnded(command, ending):
+            _ended(draft, _now(draft, command), ending, seen, prompt)
+        case CutShort(command, why):
+            _cut_short(draft, _now(draft, command), AttemptOutcome.INTERRUPTED, why)
+        case Lost(command, why):
+            _lost(draft, _now(draft, command), why)
+        case Doubtful(command, why):
+            _doubt(draft, _now(draft, command), why)
+        case CameTrue(wait, how):
+            draft.close_wait(wait, how)
+            draft.wake(WakeKind.DEPENDENCY, how, draft.now)
+        case CheckpointDue():
+            draft.message("tenuto", MessageKind.CHECKPOINT, None)
+            draft.change(
+                active_since_report=timedelta(0) if draft.snapshot.live is None else draft.task.active_since_report,
+                checkpoints=draft.task.checkpoints + 1,
+            )
+        case MayYetBegin() | Living():
+            pass
+        case _ as never:
+            assert_never(never)
+
+
+def _now(draft: Draft, command: Command) -> Command:
+    """The command as this draft has it by now."""
+    live = draft.snapshot.live_command
+    if live is not None and live.id == command.id:
+        return live
+    return next((known for known in draft.snapshot.commands if known.id == command.id), command)
+
+
+def _acknowledge(draft: Draft, command: Command, evidence: str) -> None:
+    events = [CommandEvent.ACKNOWLEDGED]
+    if command.state is CommandState.ARMED:
+        events.insert(0, CommandEvent.BEGUN)
+    late = command.state is CommandState.RELEASED
+    draft.command(command, *events, evidence=evidence, late=late)
+    if command.kind is CommandKind.SEND:
+        for message in draft.snapshot.messages:
+            if message.carried_by == command.id and message.state in (
+                DeliveryState.CARRIED,
+                DeliveryState.AMBIGUOUS,
+            ):
+                draft.deliver(message, DeliveryEvent.DELIVERED)
+        draft.change(unsent_in_row=0)
+
+
+def _undone(draft: Draft, finding: Undone) -> None:
+    """Nothing happened: the turn costs nothing, what rode in it waits again, and the reason to continue stands."""
+    command = _now(draft, finding.command)
+    draft.command(command, CommandEvent.PROVEN_UNDONE, detail=finding.reason)
+    if command.kind is not CommandKind.SEND:
+        if finding.mendable and command.kind is CommandKind.CHECK:
+            _ask(draft, f"the acceptance check could not be started: {finding.reason}", None)
+        return
+    live = draft.snapshot.live
+    if live is None or command.attempt_id != live.id:
+        return
+    ended = draft.end_attempt(AttemptOutcome.UNSENT, detail=finding.reason)
+    for message in draft.snapshot.messages:
+        if message.carried_by == command.id and message.state is DeliveryState.CARRIED:
+            draft.deliver(message, DeliveryEvent.UNSENT)
+    row = draft.task.unsent_in_row + 1
+    draft.change(attempts=max(draft.task.attempts - 1, 0), unsent_in_row=row)
+    if draft.task.terminal or ended is None:
+        draft.look_now() if draft.snapshot.commands else None
+        return
+    if finding.mendable:
+        _ask(draft, f"the turn could not be started: {finding.reason}", ended)
+        return
+    steps = draft.before.run.policy.retry_unsent
+    delay = timedelta(0) if finding.revoked and row == 1 else steps[min(row - 1, len(steps) - 1)]
+    draft.wake(ended.reason, f"the last try did not happen: {finding.reason}", draft.now + delay, anyway=ended.anyway)
+
+
+def _lost(draft: Draft, command: Command, why: str) -> None:
+    """Whether it ran cannot be told. A resumable agent is sent to look; otherwise a person is."""
+    if command.kind is not CommandKind.SEND:
+        _side_lost(draft, command, why)
+        return
+    doubted = draft.command(command, CommandEvent.DOUBTED, detail=why) if command.open else command
+    for message in draft.snapshot.messages:
+        if message.carried_by == command.id and message.state is DeliveryState.CARRIED:
+            draft.deliver(message, DeliveryEvent.DOUBTED)
+    if draft.task.agent.resumable and doubted.state is CommandState.AMBIGUOUS:
+        draft.command(
+            doubted,
+            CommandEvent.RELEASED,
+            released_by="policy",
+            verdict="everything that could carry it is gone; the next turn verifies first",
+        )
+    _cut(draft, AttemptOutcome.LOST, why)
+
+
+def _cut_short(draft: Draft, command: Command, outcome: AttemptOutcome, why: str) -> None:
+    if command.kind is not CommandKind.SEND:
+        _side_lost(draft, command, why)
+        return
+    _cut(draft, outcome, why)
+
+
+def _cut(draft: Draft, outcome: AttemptOutcome, why: str, **fields: object) -> None:
+    """The turn is over without an end of its own."""
+    ended = draft.end_attempt(outcome, detail=why, **fields)
+    if ended is None:
+        return
+    _spend_time(draft, ended)
+    draft.look_now()
+    if draft.task.terminal:
+        return
+    draft.change(standing=Standing.CUT_SHORT, standing_reason=why, faults=draft.task.faults + 1)
+    if not draft.task.agent.resumable:
+        _ask(draft, f"turn {ended.number} was cut short ({why}). What did it do, and shall the agent go on?", ended)
+    elif draft.task.faults > draft.before.run.policy.fault_recoveries:
+        _ask(draft, f"its turns keep being cut short ({draft.task.faults} times; last: {why}). Shall it go on?", ended)
+    else:
+        draft.wake(WakeKind.RECOVERY, why, draft.now)
+
+
+def _doubt(draft: Draft, command: Command, why: str) -> None:
+    if command.state in (CommandState.ARMED, CommandState.SUBMITTED):
+        draft.command(command, CommandEvent.DOUBTED, detail=why)
+    elif command.state is CommandState.ACKNOWLEDGED and draft.snapshot.live_command is not None:
+        _cut(draft, AttemptOutcome.LOST, why)
+
+
+def _ask(draft: Draft, question: str, attempt: Attempt | None) -> None:
+    if not draft.task.terminal:
+        draft.wait(WaitKind.HUMAN, question, attempt=attempt.id if attempt else None)
+
+
+def _spend_time(draft: Draft, ended: Attempt) -> None:
+    if ended.live_at is not None:
+        spent = max(draft.now - ended.live_at, timedelta(0))
+        draft.change(active_since_report=draft.task.active_since_report + spent)
+
+
+# -- a turn's own end
+
+
+def _ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prompt: str) -> None:
+    match command.kind:
+        case CommandKind.SEND:
+            _turn_ended(draft, command, ending, seen, prompt)
+        case CommandKind.CHECK:
+            _check_ended(draft, command, ending)
+        case CommandKind.INTERRUPT:
+            draft.look_now()
+        case _ as never:
+            assert_never(never)
+
+
+def _turn_ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prompt: str) -> None:
+    live = draft.snapshot.live
+    if live is None or command.attempt_id != live.id:
+        return
+    _report(draft, ending, live, prompt)
+    facts: dict[str, object] = {"exit_code": ending.exit_code, "output_bytes": ending.output_bytes}
+    if ending.cut is not None:
+        why = {
+            Cut.KILLED: f"its program was killed by signal {ending.signal}",
+            Cut.TIME_LIMIT: "it reached the time limit of a turn",
+            Cut.INTERRUPT: "it was interrupted",
+            Cut.VANISHED: "its program vanished",
+        }[ending.cut]
+        _measure(draft, seen.found.workspace, None, count=False)
+        _cut(draft, AttemptOutcome.INTERRUPTED, why, **facts)
+        return
+    said = _read(ending, prompt)
+    word = _word(said)
+    ended = draft.end_attempt(AttemptOutcome.TURN_END, signal=word, detail=_detail(said), **facts)
+    if ended is None:
+        return
+    _spend_time(draft, ended)
+    draft.look_now()
+    talk = draft.snapshot.conversation
+    if talk is not None and talk.id == ended.conversation_id:
+        draft.talk(replace(talk, turns=talk.turns + 1))
+    if draft.task.terminal:
+        if isinstance(said, signal.Complete | signal.Blocked):
+            draft.note(FactKind.LATE_WORD, attempt=ended.id, said=word, why="the task had ended before")
+        return
+    if tenancy.late(draft.task, ended.lease_number):
+        draft.note(FactKind.LATE_WORD, attempt=ended.id, said=word, why="a later conversation holds the lease")
+        return
+    line = said.progress if not isinstance(said, signal.NoSignal) else None
+    _measure(draft, seen.found.workspace, line or None, count=not isinstance(said, signal.Complete))
+    _follow(draft, said, ended)
+
+
+def _read(ending: Ending, prompt: str) -> signal.Signal | signal.NoSignal:
+    raw = ending.signals if ending.signal_count == len(ending.signals) else (*ending.signals, *ending.signals)
+    return signal.effective(
+        signal.read_signal(raw, prompt=prompt), ending.exit_code, signalled=ending.signal is not None
+    )
+
+
+def _word(said: signal.Signal | signal.NoSignal) -> str:
+    match said:
+        case signal.Working():
+            return "working"
+        case signal.Complete():
+            return "complete"
+        case signal.Blocked():
+            return "blocked"
+        case signal.NoSignal():
+            return "none"
+        case _ as never:
+            assert_never(never)
+
+
+def _detail(said: signal.Signal | signal.NoSignal) -> str | None:
+    return said.sentence if isinstance(said, signal.NoSignal) else said.summary[:500] or None
+
+
+def _follow(draft: Draft, said: signal.Signal | signal.NoSignal, ended: Attempt) -> None:
+    """What the turn's word leads to."""
+    delay = draft.before.run.policy.idle_delay
+    match said:
+        case signal.Working():
+            draft.change(standing=Standing.WORKING, standing_reason=said.next or said.summary or None)
+            _signal_report(draft, said, ended)
+            draft.wake(WakeKind.IDLE, "the turn ended and there is more to do", draft.now + delay)
+        case signal.Complete():
+            draft.change(standing=Standing.COMPLETE, standing_reason=said.summary or None)
+            _signal_report(draft, said, ended)
+            claim(draft, said.evidence, said.summary, ended)
+        case signal.Blocked():
+            draft.change(standing=Standing.BLOCKED, standing_reason=said.asked)
+            _signal_report(draft, said, ended)
+            _block(draft, said, ended)
+        case signal.NoSignal():
+            draft.change(standing=Standing.SILENT, standing_reason=said.sentence)
+            _silent(draft, said, ended, delay)
+        case _ as never:
+            assert_never(never)
+
+
+def _block(draft: Draft, said: signal.Blocked, ended: Attempt) -> None:
+    need = said.needs
+    question = said.summary or said.asked
+    match need:
+        case signal.HumanNeed():
+            draft.wait(WaitKind.HUMAN, said.asked, attempt=ended.id)
+        case signal.TaskNeed(task_id):
+            draft.wait(WaitKind.TASK, question, subject=task_id, attempt=ended.id)
+        case signal.PathNeed(path):
+            draft.wait(WaitKind.PATH, question, subject=path, attempt=ended.id)
+        case signal.CommitNeed(ref, into):
+            draft.wait(WaitKind.COMMIT, question, subject=f"{ref} into {into}", attempt=ended.id)
+        case signal.TimeNeed(at):
+            draft.wait(WaitKind.TIME, question, until=at, attempt=ended.id)
+        case _ as never:
+            assert_never(never)
+
+
+def _silent(draft: Draft, said: signal.NoSignal, ended: Attempt, delay: timedelta) -> None:
+    """No signal: one reminder and the stall rule, unless it is a program that is never run again unasked."""
+    task = draft.task
+    if task.agent.resumable:
+        draft.wake(WakeKind.IDLE, "the turn ended without a signal", draft.now + delay)
+    elif task.acceptance.kind is not AcceptanceKind.NONE and ended.exit_code == 0:
+        claim(draft, "the acceptance given at its creation", said.sentence, ended)
+    else:
+        code = f" (exit code {ended.exit_code})" if ended.exit_code else ""
+        _ask(draft, f"{said.sentence}{code}. Is the work done, or shall the program be run again?", ended)
+
+
+def claim(draft: Draft, evidence: str, summary: str, attempt: Attempt | None) -> None:
+    """Record a claim of completion; with no acceptance to judge it by, the task is completed, visibly unverified."""
+    made = Claim(evidence[:2000], summary[:2000], attempt.id if attempt else None, draft.now)
+    draft.note(FactKind.TASK_CLAIMED, evidence=made.evidence)
+    if draft.task.acceptance.kind is AcceptanceKind.NONE:
+        draft.end_task(
+            TaskEvent.COMPLETED,
+            made.summary or "the agent says it is complete",
+            DispositionSource.AGENT,
+            made.evidence,
+            verified=False,
+        )
+        return
+    draft.change(claim=made)
+    draft.look_now()
+
+
+def _measure(draft: Draft, facts: WorkspaceFacts | None, line: str | None, *, count: bool) -> None:
+    task, policy = draft.task, draft.before.run.policy
+    account = progress.account(task.progress, facts, line, policy, draft.now)
+    if not count and not account.moved:
+        return
+    draft.change(progress=account.progress)
+    if account.external:
+        draft.change(faults=0)
+    if account.moved:
+        draft.note(FactKind.TASK_PROGRESSED, why=account.progress.reason, head=account.progress.head)
+    if account.warn:
+        draft.note(FactKind.TASK_STALL_WARNED, without=account.progress.without)
+    if account.pause and task.stalled_at is None:
+        draft.change(stalled_at=draft.now)
+        draft.note(FactKind.TASK_STALLED, without=account.progress.without)
+
+
+def _signal_report(draft: Draft, said: signal.Signal, ended: Attempt) -> None:
+    pairs = [("status", _word(said)), ("summary", said.summary), ("progress", said.progress)]
+    if isinstance(said, signal.Working | signal.Blocked):
+        pairs.append(("next", said.next))
+    if isinstance(said, signal.Blocked):
+        pairs.append(("needs", said.asked))
+    if isinstance(said, signal.Complete):
+        pairs.append(("evidence", said.evidence))
+    lines = tuple((name, value) for name, value in pairs if value)
+    draft.puts.append(
+        Report(ReportId(draft.new("report")), draft.task.id, ended.id, ReportKind.SIGNAL, lines, draft.now)
+    )
+
+
+def _report(draft: Draft, ending: Ending, live: Attempt, prompt: str) -> None:
+    """A checkpoint's answer: shown, and never taken for the turn's signal."""
+    if not ending.reports:
+        return
+    read = signal.read_report(ending.reports, prompt=prompt)
+    if isinstance(read, signal.NoReport):
+        draft.note(FactKind.FINDING, attempt=live.id, what=read.sentence)
+        return
+    draft.puts.append(
+        Report(ReportId(draft.new("report")), draft.task.id, live.id, ReportKind.CHECKPOINT, read.lines, draft.now)
+    )
+    draft.note(FactKind.REPORT_RECORDED, attempt=live.id, lines=len(read.lines))
+    draft.change(active_since_report=timedelta(0))
+
+
+# -- judging a claim
+
+
+def _check_ended(draft: Draft, command: Command, ending: Ending) -> None:
+    if draft.task.claim is None or draft.task.terminal:
+        return
+    if ending.cut is None and ending.exit_code == 0:
+        _verified(draft)
+    elif ending.cut is Cut.INTERRUPT or ending.cut is Cut.VANISHED:
+        draft.look_now()
+    else:
+        how = f"it exited {ending.exit_code}" if ending.cut is None else f"it was cut short ({ending.cut})"
+        _refuted(draft, f"{' '.join(draft.task.acceptance.argv)}: {how}")
+
+
+def _side_lost(draft: Draft, command: Command, why: str) -> None:
+    """A check is declared repeatable: a lost one is released by policy and run again, a few times."""
+    doubted = draft.command(command, CommandEvent.DOUBTED, detail=why) if command.open else command
+    if command.kind is CommandKind.CHECK and doubted.state is CommandState.AMBIGUOUS:
+        draft.command(doubted, CommandEvent.RELEASED, released_by="policy", verdict="checks are repeatable")
+    standing = draft.task.claim
+    if standing is None or command.kind is not CommandKind.CHECK or draft.task.terminal:
+        return
+    draft.change(claim=replace(standing, tries=standing.tries + 1))
+    draft.look_now()
+    if standing.tries + 1 >= draft.before.run.policy.check_tries:
+        draft.change(claim=None)
+        _ask(draft, f"its acceptance check was cut short {standing.tries + 1} times ({why})", None)
+
+
+def _judged(draft: Draft, seen: Seen) -> None:
+    facts = seen.found.acceptance
+    if facts is None or draft.task.claim is None or draft.task.terminal or draft.snapshot.live is not None:
+        return
+    if facts.holds is True:
+        _verified(draft)
+    elif facts.holds is False:
+        _refuted(draft, facts.reason)
+
+
+def _verified(draft: Draft) -> None:
+    made = draft.task.claim
+    if made is None:
+        return
+    draft.end_task(
+        TaskEvent.COMPLETED,
+        made.summary or "the acceptance holds",
+        DispositionSource.AGENT,
+        made.evidence,
+        verified=True,
+    )
+
+
+def _refuted(draft: Draft, why: str) -> None:
+    """The claim does not hold: the agent is told in its next prompt, and the turn counts as no progress."""
+    draft.note(FactKind.TASK_CHECK_FAILED, why=why)
+    draft.message("tenuto", MessageKind.CHECK_FAILED, why)
+    draft.change(claim=None, standing=Standing.WORKING, standing_reason=f"the acceptance did not hold: {why}")
+    last = draft.snapshot.last
+    if draft.task.agent.resumable or last is None or last.signal == "complete":
+        _measure(draft, None, None, count=True)
+        draft.wake(WakeKind.EVENT, "the acceptance check failed", draft.now)
+    else:
+        _ask(draft, f"the acceptance does not hold ({why}) and the program is not run again unasked", None)

@@ -1,0 +1,910 @@
+"""The desk: every verb of operators and agents, once, behind all faces.
+
+A verb reads, asks the core what the rows become, and commits; where a row moved meanwhile it looks again, a few
+times. It never acts on the world: what a verb wants done is written, and the wheel is rung. Reading verbs work on any
+registry that can be opened, with or without a supervisor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from tenuto.core import control, decide
+from tenuto.core import wake as wakes
+from tenuto.engine.cycle import Cycle
+from tenuto.model.change import Busy, Commit, Committed, Key, KeyConflict, NotLeader, Replayed, Stale
+from tenuto.model.command import Attempt, Command
+from tenuto.model.conversation import Conversation
+from tenuto.model.decision import Because
+from tenuto.model.fact import Event, Fact, FactKind, Scalar
+from tenuto.model.faults import Conflict, Mistake, NoSupervisor, NotAllowed, NotFound, Refused
+from tenuto.model.ids import LETTERS, CommandId, RunId, TaskId, TextId, WaitId, WakeId
+from tenuto.model.lifecycle import CommandState, RunState, TaskState
+from tenuto.model.message import Message
+from tenuto.model.policy import POLICY, Policy
+from tenuto.model.snapshot import Leadership, Registry, Role, Snapshot
+from tenuto.model.work import (
+    HUMAN_WAITS,
+    Acceptance,
+    Agent,
+    AutoResume,
+    DispositionSource,
+    Report,
+    ReportKind,
+    Run,
+    Task,
+    Text,
+    TextKind,
+    Wait,
+    WaitKind,
+    Wake,
+    WakeKind,
+)
+from tenuto.ports import Clock, Executor, Ledger, Minter
+
+TRIES = 5
+LISTED = 500
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who speaks: the operator, or an agent in a turn of one task under one lease."""
+
+    role: Role
+    name: str
+    task_id: TaskId | None = None
+    lease_number: int | None = None
+
+    def may(self, task_id: TaskId) -> None:
+        """Raises NotAllowed unless the caller may use verbs of this task."""
+        if self.role in (Role.AGENT, Role.COORDINATOR) and self.task_id != task_id:
+            raise NotAllowed("this token opens one task only", field="task")
+        if self.role is Role.EXECUTOR:
+            raise NotAllowed("an executor's token opens no verbs")
+
+    def must_operate(self) -> None:
+        if self.role is not Role.OPERATOR:
+            raise NotAllowed("only the operator may do this")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What `tenuto run` asks for: one run with one task."""
+
+    title: str
+    objective: str
+    cwd: str
+    agent: Agent
+    acceptance: Acceptance = field(default_factory=Acceptance)
+    auto_resume: AutoResume = AutoResume.ON
+    max_attempts: int | None = None
+    policy: Mapping[str, int | float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a verb did to one task: `because` is a refusal's reason, None when it was done or there was nothing to do."""
+
+    task_id: TaskId
+    changed: bool
+    because: Because | None = None
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a verb did: named results, whether it was a replay of an earlier call, and the effect on each task."""
+
+    result: Mapping[str, Scalar]
+    replayed: bool = False
+    effects: tuple[Effect, ...] = ()
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Why a task is not being continued now, all rungs in order, and what would happen if none held."""
+
+    task: Task
+    rungs: tuple[Because, ...]
+    intent: str | None
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing only a person can settle: what it is about, the question, what to do, since when."""
+
+    task_id: TaskId | None
+    kind: str
+    question: str
+    mend: str
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One task with everything that hangs on it, for a person to read."""
+
+    run: Run
+    task: Task
+    conversations: tuple[Conversation, ...]
+    attempts: tuple[Attempt, ...]
+    commands: tuple[Command, ...]
+    waits: tuple[Wait, ...]
+    wakes: tuple[Wake, ...]
+    messages: tuple[Message, ...]
+    reports: tuple[Report, ...]
+    policy: AutoResume
+    overridden: bool
+    cap: int | None
+    checkpoint_at: datetime | None
+    because: Because | None
+
+
+Verb = Callable[[Snapshot, datetime], control.Outcome]
+
+
+class Desk:
+    """Verbs over one registry. `ledger` None: a reader's desk, on which nothing can be changed."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        cycle: Cycle,
+        clock: Clock,
+        minter: Minter,
+        *,
+        slots: int,
+        defaults: Policy = POLICY,
+        executors: Mapping[str, Executor] | None = None,
+        ring: Callable[[TaskId], None] | None = None,
+        stop: Callable[[], None] | None = None,
+        troubles: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        self._ledger = ledger
+        self._cycle = cycle
+        self._clock = clock
+        self._mint = minter
+        self._slots = slots
+        self._defaults = defaults
+        self._executors = executors or {}
+        self._ring = ring
+        self._stop = stop
+        self._troubles = troubles
+
+    # -- names
+
+    def resolve(self, kind: str, given: str) -> str:
+        """The one identifier of `kind` that `given` names: whole, or a beginning or ending of at least 4 characters."""
+        letter = LETTERS[kind]
+        part = given.strip().lower()
+        bare = part.removeprefix(f"{letter}-")
+        if len(bare) < 4 or len(part) > 40:
+            raise Mistake(f"'{given[:60]}' is too short or too long to name a {kind}", field=kind)
+        found = self._ledger.find(kind, bare)
+        if not found:
+            raise NotFound(f"there is no {kind} '{given}'", field=kind)
+        if len(found) > 1:
+            raise Mistake(f"'{given}' names several: {', '.join(found[:5])}", field=kind)
+        return found[0]
+
+    def task_id(self, given: str) -> TaskId:
+        return TaskId(self.resolve("task", given))
+
+    def run_id(self, given: str) -> RunId:
+        return RunId(self.resolve("run", given))
+
+    def tasks_of(self, given: str) -> tuple[RunId | None, tuple[TaskId, ...]]:
+        """A run's unfinished tasks, or the one task that is named."""
+        if given.strip().lower().startswith("r-"):
+            run_id = self.run_id(given)
+            return run_id, tuple(task.id for task in self._ledger.tasks(100_000, run_id=run_id, unfinished=True))
+        try:
+            return None, (self.task_id(given),)
+        except NotFound:
+            run_id = self.run_id(given)
+            return run_id, tuple(task.id for task in self._ledger.tasks(100_000, run_id=run_id, unfinished=True))
+
+    # -- reading
+
+    def registry(self) -> Registry:
+        return self._ledger.registry()
+
+    def leadership(self) -> Leadership | None:
+        return self._ledger.leadership()
+
+    def counts(self) -> Mapping[str, int]:
+        return self._ledger.counts()
+
+    def troubles(self) -> Sequence[str]:
+        return self._troubles()
+
+    def runs(self, *, unfinished: bool = False) -> tuple[Run, ...]:
+        return self._ledger.runs(LISTED, unfinished=unfinished)
+
+    def tasks(self, *, run_id: RunId | None = None, unfinished: bool = False) -> tuple[Task, ...]:
+        return self._ledger.tasks(LISTED, run_id=run_id, unfinished=unfinished)
+
+    def run(self, run_id: RunId) -> Run:
+        found = self._ledger.run(run_id)
+        if found is None:
+            raise NotFound(f"there is no run {run_id}", field="run")
+        return found
+
+    def task(self, task_id: TaskId) -> Task:
+        found = self._ledger.task(task_id)
+        if found is None:
+            raise NotFound(f"there is no task {task_id}", field="task")
+        return found
+
+    def text(self, text_id: TextId) -> str | None:
+        text = self._ledger.text(text_id)
+        return text.body if text is not None else None
+
+    async def show(self, task_id: TaskId) -> Shown:
+        """Everything about one task."""
+        snapshot = self._snapshot(task_id)
+        task, now = snapshot.task, self._clock.now()
+        explained = await self.explain(task_id)
+        return Shown(
+            run=snapshot.run,
+            task=task,
+            conversations=self._ledger.conversations(task_id),
+            attempts=self._ledger.attempts(task_id, LISTED),
+            commands=self._ledger.commands(LISTED, task_id=task_id),
+            waits=self._ledger.waits(LISTED, task_id=task_id, only_open=False),
+            wakes=self._ledger.wakes(task_id),
+            messages=self._ledger.messages(task_id, LISTED),
+            reports=self._ledger.reports(task_id, LISTED),
+            policy=task.auto_resume or snapshot.run.auto_resume,
+            overridden=task.auto_resume is not None,
+            cap=wakes.cap_of(snapshot),
+            checkpoint_at=wakes.checkpoint_at(snapshot, now),
+            because=explained.rungs[0] if explained.rungs else None,
+        )
+
+    async def explain(self, task_id: TaskId) -> Explained:
+        """The whole ladder for a task now; never empty for a task that is not being continued."""
+        snapshot = self._snapshot(task_id)
+        seen = await self._cycle.look(snapshot)
+        now = self._clock.now()
+        rungs = decide.explain(seen, now)
+        decision = decide.decide(seen, now)
+        intent = type(decision.intent).__name__ if decision.intent is not None else None
+        if not rungs and decision.because is not None:
+            rungs = (decision.because,)
+        return Explained(snapshot.task, rungs, intent, now)
+
+    def explained_at(self, task_id: TaskId, at: datetime) -> tuple[Event, ...]:
+        """The recorded decisions about a task up to a moment, newest last: what was armed, what ended, why it rested."""
+        telling = {
+            FactKind.RESTED, FactKind.ATTEMPT_ARMED, FactKind.ATTEMPT_ENDED, FactKind.TASK_CREATED, FactKind.WAIT_OPENED,
+            FactKind.TASK_PAUSED, FactKind.TASK_RESUMED, FactKind.TASK_STALLED, FactKind.TASK_COMPLETED,
+            FactKind.TASK_FAILED, FactKind.TASK_CANCELLED, FactKind.COMMAND_AMBIGUOUS,
+        }  # fmt: skip
+        told: list[Event] = []
+        after = 0
+        while page := self._ledger.events(after, 1000, task_id=task_id):
+            told += [event for event in page if event.fact.kind in telling and event.at <= at]
+            after = page[-1].n
+            if page[-1].at > at:
+                break
+        return tuple(told[-12:])
+
+    def attention(self) -> tuple[Item, ...]:
+        """What only a person can settle, oldest first."""
+        items = [
+            Item(
+                wait.task_id,
+                f"{wait.kind} wait",
+                wait.question,
+                f"tenuto answer {wait.task_id} --file ANSWER" if wait.kind is not WaitKind.CAP
+                else f"tenuto policy set {wait.task_id} max-attempts=N",
+                wait.opened_at,
+            )
+            for wait in self._ledger.waits(LISTED)
+            if wait.kind in HUMAN_WAITS
+        ]  # fmt: skip
+        for command in self._ledger.commands(LISTED, only_open=True):
+            if command.state is CommandState.AMBIGUOUS:
+                items.append(
+                    Item(
+                        command.task_id,
+                        "ambiguous command",
+                        f"it is not known whether {command.kind} {command.id} took effect"
+                        + (f": {command.detail}" if command.detail else ""),
+                        f"look, then: tenuto command release {command.id} --verdict happened|not-happened",
+                        command.armed_at or command.created_at,
+                    )
+                )
+        for task in self._ledger.tasks(100_000, unfinished=True):
+            if task.stalled_at is not None:
+                items.append(
+                    Item(
+                        task.id,
+                        "stalled",
+                        f"{task.progress.without} turns without durable progress",
+                        f"tenuto resume --stalled {task.id}, or tenuto cancel {task.id}",
+                        task.stalled_at,
+                    )
+                )
+        now = self._clock.now()
+        items += [Item(None, "supervisor", text, "tenuto doctor", now) for text in self._troubles()]
+        return tuple(sorted(items, key=lambda item: (item.since, item.task_id or "")))
+
+    def events(
+        self, after: int, limit: int, *, task_id: TaskId | None = None, run_id: RunId | None = None
+    ) -> tuple[Event, ...]:
+        return self._ledger.events(after, limit, task_id=task_id, run_id=run_id)
+
+    def commands(self, *, task_id: TaskId | None = None, only_open: bool = False) -> tuple[Command, ...]:
+        return self._ledger.commands(LISTED, task_id=task_id, only_open=only_open)
+
+    def command(self, command_id: CommandId) -> Command:
+        found = self._ledger.command(command_id)
+        if found is None:
+            raise NotFound(f"there is no command {command_id}", field="command")
+        return found
+
+    def waits(self, task_id: TaskId) -> tuple[Wait, ...]:
+        return self._ledger.waits(LISTED, task_id=task_id)
+
+    def reports(self, task_id: TaskId) -> tuple[Report, ...]:
+        return self._ledger.reports(task_id, LISTED)
+
+    def messages(self, task_id: TaskId) -> tuple[Message, ...]:
+        return self._ledger.messages(task_id, LISTED)
+
+    def policy(self, given: str) -> tuple[tuple[str, object, str], ...]:
+        """Every number in force for a run or a task as (name, value, where it comes from)."""
+        run_id, task_ids = self.tasks_of(given)
+        task = self.task(task_ids[0]) if run_id is None else None
+        run = self.run(run_id if run_id is not None else task.run_id)  # type: ignore[union-attr]
+        rows: list[tuple[str, object, str]] = [
+            ("auto_resume", run.auto_resume, "run")
+            if task is None or task.auto_resume is None
+            else ("auto_resume", f"{task.auto_resume} (the run says {run.auto_resume})", "task")
+        ]
+        for name in Policy.__dataclass_fields__:
+            value = getattr(run.policy, name)
+            source = "default" if value == getattr(POLICY, name) else "run"
+            if source == "run" and value == getattr(self._defaults, name):
+                source = "config"
+            if name == "max_attempts" and task is not None and task.max_attempts is not None:
+                value, source = task.max_attempts, "task"
+            rows.append((name, value, source))
+        return tuple(rows)
+
+    # -- work
+
+    async def create(self, caller: Caller, order: Order, key: str | None = None) -> Done:
+        """Make a run with one task. Raises Mistake with the field to mend."""
+        caller.must_operate()
+        policy = self._checked(order)
+        now, new = self._clock.now(), self._mint.new
+        run_id, task_id, text_id = RunId(new("run")), TaskId(new("task")), TextId(new("text"))
+        run = Run(run_id, 1, order.title, RunState.OPEN, order.auto_resume, policy, None, now)
+        body = order.objective
+        text = Text(text_id, TextKind.OBJECTIVE, task_id, body, hashlib.sha256(body.encode()).hexdigest(), now)
+        task = Task(
+            id=task_id,
+            revision=1,
+            run_id=run_id,
+            title=order.title,
+            objective=text_id,
+            cwd=order.cwd,
+            agent=order.agent,
+            acceptance=order.acceptance,
+            state=TaskState.PENDING,
+            created_at=now,
+            max_attempts=order.max_attempts,
+            waiting_since=None,
+            look_at=now,
+        )
+        wake = Wake(WakeId(new("wake")), 1, task_id, WakeKind.EVENT, "the task was made", now, now)
+        facts = (
+            Fact(FactKind.RUN_CREATED, run_id, None, {"title": order.title[:200]}),
+            Fact(FactKind.TASK_CREATED, run_id, task_id, {"title": order.title[:200]}),
+        )
+        result: dict[str, Scalar] = {"run": run_id, "task": task_id}
+        commit = Commit(puts=(run, text, task, wake), facts=facts, key=self._key(caller, "create", key, order, result))
+        done = await self._committed(commit, result)
+        self._rung(task_id)
+        return done
+
+    def _checked(self, order: Order) -> Policy:
+        if not order.title.strip() or len(order.title) > 200:
+            raise Mistake("a title has 1 to 200 characters", field="title")
+        if not order.objective.strip():
+            raise Mistake("the objective is empty; say what is to be done", field="objective")
+        size = len(order.objective.encode("utf-8", "surrogatepass"))
+        if size > self._defaults.objective_bytes:
+            raise Mistake(
+                f"the objective has {size} bytes; at most {self._defaults.objective_bytes} are taken", field="objective"
+            )
+        try:
+            order.objective.encode()
+        except UnicodeEncodeError:
+            raise Mistake("the objective is not valid UTF-8 text", field="objective") from None
+        if not order.agent.argv or not order.agent.argv[0]:
+            raise Mistake("name a program to run", field="program")
+        if order.max_attempts is not None and not 1 <= order.max_attempts <= 1_000_000:
+            raise Mistake("max-attempts is a whole number from 1 to 1000000", field="max_attempts")
+        executor = self._executors.get(Cycle.executor_of(order.agent.adapter))
+        if executor is None:
+            raise Mistake(f"no executor here runs '{order.agent.adapter}'", field="agent")
+        if objection := executor.objection(order.agent, order.cwd):
+            raise Mistake(objection[1], field=objection[0])
+        return self._policy_with(self._defaults, order.policy)
+
+    @staticmethod
+    def _policy_with(policy: Policy, changes: Mapping[str, int | float | None]) -> Policy:
+        """A policy with single numbers replaced; durations are given in seconds."""
+        made: dict[str, object] = {}
+        for name, value in changes.items():
+            if name not in Policy.__dataclass_fields__ or isinstance(getattr(POLICY, name), tuple):
+                raise Mistake(f"there is no policy number '{name}'", field=name)
+            if value is None or isinstance(value, bool) or value < 0:
+                raise Mistake(f"{name} must be a number that is not negative", field=name)
+            now = getattr(policy, name)
+            made[name] = timedelta(seconds=value) if isinstance(now, timedelta) else int(value)
+        return replace(policy, **made)  # type: ignore[arg-type]
+
+    async def pause(self, caller: Caller, given: str, key: str | None = None) -> Done:
+        """Stop future automatic continuation of a task, or of a run's unfinished tasks."""
+        return await self._each(
+            caller, "pause", given, key, lambda seen, now: control.pause(seen, caller.name, now, self._mint.new)
+        )
+
+    async def resume(self, caller: Caller, given: str, *, stalled: bool = False, key: str | None = None) -> Done:
+        """Clear the operator's pause, and the stall pause when `stalled` says so."""
+        return await self._each(
+            caller,
+            f"resume stalled={stalled}",
+            given,
+            key,
+            lambda seen, now: control.resume(seen, caller.name, now, self._mint.new, stalled=stalled),
+        )
+
+    async def continue_(self, caller: Caller, given: str, *, anyway: bool = False, key: str | None = None) -> Done:
+        """Ask for one attempt of one task."""
+        caller.must_operate()
+        return await self._one(
+            caller,
+            f"continue anyway={anyway}",
+            self.task_id(given),
+            key,
+            lambda seen, now: control.continue_once(seen, caller.name, now, self._mint.new, anyway=anyway),
+        )
+
+    async def cancel(self, caller: Caller, given: str, *, reason: str = "", key: str | None = None) -> Done:
+        """Stop a task for good, or a run with all its unfinished tasks."""
+        return await self._each(
+            caller,
+            f"cancel {reason}",
+            given,
+            key,
+            lambda seen, now: control.cancel(seen, caller.name, reason, now, self._mint.new),
+            stop_run=True,
+        )
+
+    async def wait(
+        self,
+        caller: Caller,
+        given: str,
+        kind: WaitKind,
+        question: str,
+        *,
+        subject: str | None = None,
+        until: datetime | None = None,
+        key: str | None = None,
+    ) -> Done:
+        """Record a durable reason not to continue."""
+        task_id = self.task_id(given)
+        self._short("question", question)
+        if kind in (WaitKind.TASK, WaitKind.PATH, WaitKind.COMMIT) and not subject:
+            raise Mistake(f"a wait on a {kind} names it", field="on")
+        if kind is WaitKind.TASK and subject is not None:
+            subject = self.task_id(subject)
+            if subject == task_id:
+                raise Mistake("a task cannot wait for itself", field="on")
+        if kind is WaitKind.TIME and until is None:
+            raise Mistake("a wait for a time names the instant, with its offset", field="until")
+        return await self._one(
+            caller,
+            f"wait {kind} {question} {subject} {until}",
+            task_id,
+            key,
+            lambda seen, now: control.open_wait(
+                seen, kind, question, now, self._mint.new, subject=subject, until=until
+            ),
+        )
+
+    async def answer(
+        self, caller: Caller, given: str, body: str, *, wait: str | None = None, key: str | None = None
+    ) -> Done:
+        """Answer the open question of a task (the one named, or the only one)."""
+        caller.must_operate()
+        task_id = self.task_id(given)
+        self._sized("answer", body)
+        waits = [row for row in self._ledger.waits(LISTED, task_id=task_id) if row.kind is not WaitKind.CAP]
+        if wait is not None:
+            waits = [row for row in waits if row.id == WaitId(self.resolve("wait", wait))]
+        if not waits:
+            replay = self._replay(caller, key, f"answer {body}", task_id)
+            if replay is not None:
+                return replay
+            raise Refused("the task waits for nothing that could be answered", field="task")
+        human = [row for row in waits if row.kind in HUMAN_WAITS] or waits
+        if len(human) > 1:
+            names = ", ".join(f"{row.id} ({row.question[:40]})" for row in human[:5])
+            raise Mistake(f"it waits for several things; name one with --wait: {names}", field="wait")
+        return await self._one(
+            caller,
+            f"answer {body}",
+            task_id,
+            key,
+            lambda seen, now: control.answer(seen, self._still(seen, human[0]), body, caller.name, now, self._mint.new),
+        )
+
+    @staticmethod
+    def _still(seen: Snapshot, wait: Wait) -> Wait:
+        found = next((row for row in seen.waits if row.id == wait.id), None)
+        if found is None:
+            raise Refused("that question was settled meanwhile", field="wait")
+        return found
+
+    async def complete(
+        self, caller: Caller, given: str, evidence: str, *, summary: str = "", key: str | None = None
+    ) -> Done:
+        """End a task (the operator), or claim that it is complete (its agent)."""
+        if not evidence.strip():
+            raise Mistake("name a reference that proves the completion", field="evidence")
+        self._short("evidence", evidence)
+        self._short("summary", summary)
+        source = DispositionSource.AGENT if caller.role is Role.AGENT else DispositionSource.OPERATOR
+        return await self._one(
+            caller,
+            f"complete {evidence} {summary}",
+            self.task_id(given),
+            key,
+            lambda seen, now: control.complete(seen, source, evidence, summary, now, self._mint.new),
+        )
+
+    async def fail(self, caller: Caller, given: str, reason: str, *, key: str | None = None) -> Done:
+        """End a task as failed."""
+        if not reason.strip():
+            raise Mistake("say why it failed", field="reason")
+        self._short("reason", reason)
+        source = DispositionSource.AGENT if caller.role is Role.AGENT else DispositionSource.OPERATOR
+        return await self._one(
+            caller,
+            f"fail {reason}",
+            self.task_id(given),
+            key,
+            lambda seen, now: control.fail(seen, source, reason, now, self._mint.new),
+        )
+
+    async def report(
+        self, caller: Caller, given: str, lines: Sequence[tuple[str, str]], *, key: str | None = None
+    ) -> Done:
+        """Record a structured progress report."""
+        if not lines:
+            raise Mistake("a report has at least one line", field="lines")
+        if sum(len(name.encode()) + len(value.encode()) for name, value in lines) > self._defaults.report_bytes:
+            raise Mistake(f"a report has at most {self._defaults.report_bytes} bytes", field="lines")
+        kept = tuple((name, value) for name, value in lines)
+        return await self._one(
+            caller,
+            f"report {kept}",
+            self.task_id(given),
+            key,
+            lambda seen, now: control.report(seen, ReportKind.PROGRESS, kept, now, self._mint.new),
+        )
+
+    async def request_checkpoint(self, caller: Caller, given: str, *, key: str | None = None) -> Done:
+        """Ask a task for a structured report in its next turn."""
+        caller.must_operate()
+        return await self._one(
+            caller,
+            "checkpoint",
+            self.task_id(given),
+            key,
+            lambda seen, now: control.request_checkpoint(seen, caller.name, now, self._mint.new),
+        )
+
+    async def set_policy(
+        self, caller: Caller, given: str, changes: Mapping[str, str], *, key: str | None = None
+    ) -> Done:
+        """Override policy numbers of a task (auto-resume, max-attempts) or of a run (any number)."""
+        caller.must_operate()
+        run_id, task_ids = self.tasks_of(given)
+        if run_id is not None:
+            return await self._set_run_policy(caller, run_id, changes, task_ids, key)
+        known = {"auto-resume", "max-attempts"}
+        if unknown := set(changes) - known:
+            raise Mistake(
+                f"a task has no policy '{sorted(unknown)[0]}'; it has {', '.join(sorted(known))}",
+                field=sorted(unknown)[0],
+            )
+        mode = changes.get("auto-resume")
+        clear = mode == "inherit"
+        auto = None if mode is None or clear else self._auto(mode)
+        attempts = self._whole("max-attempts", changes["max-attempts"]) if "max-attempts" in changes else None
+        return await self._one(
+            caller,
+            f"policy {sorted(changes.items())}",
+            task_ids[0],
+            key,
+            lambda seen, now: control.set_policy(
+                seen, caller.name, now, self._mint.new,
+                auto_resume=auto, clear_auto_resume=clear, max_attempts=attempts,
+            ),
+        )  # fmt: skip
+
+    async def _set_run_policy(
+        self, caller: Caller, run_id: RunId, changes: Mapping[str, str], task_ids: Sequence[TaskId], key: str | None
+    ) -> Done:
+        numbers: dict[str, int | float | None] = {}
+        auto: AutoResume | None = None
+        for name, value in changes.items():
+            if name == "auto-resume":
+                auto = self._auto(value)
+                continue
+            try:
+                numbers[name.replace("-", "_")] = float(value)
+            except ValueError:
+                raise Mistake(f"{name} must be a number (durations in seconds)", field=name) from None
+        result: dict[str, Scalar] = {"run": run_id}
+        for _ in range(TRIES):
+            run = self.run(run_id)
+            changed = replace(
+                run,
+                revision=run.revision + 1,
+                policy=self._policy_with(run.policy, numbers),
+                auto_resume=auto or run.auto_resume,
+            )
+            data: dict[str, Scalar] = {name: str(value) for name, value in changes.items()}
+            commit = Commit(
+                puts=(changed,),
+                facts=(Fact(FactKind.RUN_CHANGED, run_id, None, data),),
+                key=self._key(caller, f"policy {run_id}", key, sorted(changes.items()), result),
+            )
+            done = await self._try(commit, result)
+            if done is not None:
+                for task_id in task_ids:
+                    self._rung(task_id)
+                return done
+        raise Conflict("the run is changing too fast; try again")
+
+    @staticmethod
+    def _auto(value: str) -> AutoResume:
+        try:
+            return AutoResume(value)
+        except ValueError:
+            raise Mistake("auto-resume is on, manual, or inherit (tasks)", field="auto-resume") from None
+
+    @staticmethod
+    def _whole(name: str, value: str) -> int:
+        if not value.isdigit() or not 1 <= int(value) <= 1_000_000:
+            raise Mistake(f"{name} is a whole number from 1 to 1000000", field=name)
+        return int(value)
+
+    # -- words
+
+    async def say(self, caller: Caller, given: str, body: str, *, key: str | None = None) -> Done:
+        """Store words for a task's next turn."""
+        self._sized("message", body)
+        return await self._one(
+            caller,
+            f"say {body}",
+            self.task_id(given),
+            key,
+            lambda seen, now: control.say(seen, caller.name, body, now, self._mint.new),
+        )
+
+    # -- supervision
+
+    async def release(
+        self, caller: Caller, given: str, *, happened: bool, by: str | None = None, key: str | None = None
+    ) -> Done:
+        """Give a verdict on an ambiguous command, with a name on it."""
+        caller.must_operate()
+        command = self.command(CommandId(self.resolve("command", given)))
+        return await self._one(
+            caller,
+            f"release {command.id} {happened}",
+            command.task_id,
+            key,
+            lambda seen, now: control.release(
+                seen, self.command(command.id), by or caller.name, happened=happened, now=now, new=self._mint.new
+            ),
+        )
+
+    async def reconcile(self, caller: Caller, given: str) -> Done:
+        """Look at what a command hangs on again, now."""
+        caller.must_operate()
+        self._must_lead()
+        command = self.command(CommandId(self.resolve("command", given)))
+        await self._cycle.serve(command.task_id)
+        after = self.command(command.id)
+        return Done({"command": after.id, "state": after.state, "detail": after.detail})
+
+    async def hold(self, caller: Caller, *, lift: bool = False) -> Done:
+        """Hold everything: nothing is continued anywhere until it is lifted."""
+        caller.must_operate()
+        for _ in range(TRIES):
+            now, registry = self._clock.now(), self._ledger.registry()
+            if (registry.held_at is None) == lift:
+                return Done({"held": not lift})
+            changed = replace(
+                registry,
+                revision=registry.revision + 1,
+                held_at=None if lift else now,
+                held_by=None if lift else caller.name,
+            )
+            kind = FactKind.HOLD_LIFTED if lift else FactKind.HOLD_SET
+            done = await self._try(
+                Commit(puts=(changed,), facts=(Fact(kind, data={"by": caller.name}),)), {"held": not lift}
+            )
+            if done is not None:
+                if lift:
+                    for task in self._ledger.tasks(100_000, unfinished=True):
+                        self._rung(task.id)
+                return done
+        raise Conflict("the registry is changing too fast; try again")
+
+    async def stop(self, caller: Caller) -> Done:
+        """Ask the supervisor to stop; nothing is cancelled by it."""
+        caller.must_operate()
+        if self._stop is None:
+            if not await self._ledger.ask_stop(self._clock.now()):
+                raise NoSupervisor("no supervisor holds the lease of this registry")
+            return Done({"stopping": True})
+        self._stop()
+        return Done({"stopping": True})
+
+    # -- within
+
+    def _snapshot(self, task_id: TaskId) -> Snapshot:
+        snapshot = self._ledger.snapshot(task_id, self._slots)
+        if snapshot is None:
+            raise NotFound(f"there is no task {task_id}", field="task")
+        return snapshot
+
+    def _must_lead(self) -> None:
+        if self._ring is None:
+            raise NoSupervisor("this verb needs a running supervisor; start one with: tenuto start")
+
+    def _rung(self, task_id: TaskId) -> None:
+        if self._ring is not None:
+            self._ring(task_id)
+
+    def _short(self, name: str, text: str) -> None:
+        if len(text.encode("utf-8", "replace")) > 8192:
+            raise Mistake(f"{name} has at most 8192 bytes", field=name)
+
+    def _sized(self, name: str, text: str) -> None:
+        if not text.strip():
+            raise Mistake(f"the {name} is empty", field=name)
+        if len(text.encode("utf-8", "replace")) > self._defaults.message_bytes:
+            raise Mistake(f"a {name} has at most {self._defaults.message_bytes} bytes", field=name)
+
+    def _key(
+        self, caller: Caller, verb: str, key: str | None, body: object, result: Mapping[str, Scalar]
+    ) -> Key | None:
+        if key is None:
+            return None
+        if not 1 <= len(key) <= 200:
+            raise Mistake("an idempotency key has 1 to 200 characters", field="Idempotency-Key")
+        told = json.dumps([verb, body], default=repr, sort_keys=True)
+        return Key(f"{caller.role}:{caller.task_id or ''}", key, hashlib.sha256(told.encode()).hexdigest(), result)
+
+    def _replay(self, caller: Caller, key: str | None, verb: str, task_id: TaskId) -> Done | None:
+        """What an earlier call with this very key and body came to, if there was one."""
+        made = self._key(caller, verb, key, task_id, {})
+        if made is None or (known := self._ledger.replayed(made.scope, made.key)) is None:
+            return None
+        if known[0] != made.digest:
+            raise Conflict("this idempotency key was used for another request", field="Idempotency-Key")
+        return Done(known[1], replayed=True)
+
+    async def _one(self, caller: Caller, verb: str, task_id: TaskId, key: str | None, act: Verb) -> Done:
+        """One verb on one task: look, ask the core, commit; again where the row moved."""
+        caller.may(task_id)
+        self._must_lead()
+        if (replay := self._replay(caller, key, verb, task_id)) is not None:
+            return replay
+        result: dict[str, Scalar] = {"task": task_id}
+        for _ in range(TRIES):
+            snapshot = self._snapshot(task_id)
+            now = self._clock.now()
+            await self._in_time(caller, snapshot, verb, now)
+            outcome = act(snapshot, now)
+            if isinstance(outcome, Because):
+                raise Refused(outcome.sentence, see=outcome.change)
+            if outcome is None:
+                return Done({**result, "changed": False}, effects=(Effect(task_id, False),))
+            commit = replace(outcome, key=self._key(caller, verb, key, task_id, result))
+            done = await self._try(commit, result)
+            if done is not None:
+                self._rung(task_id)
+                return replace(done, effects=(Effect(task_id, True),))
+        raise Conflict("the task is changing too fast; try again", field="task")
+
+    async def _in_time(self, caller: Caller, snapshot: Snapshot, verb: str, now: datetime) -> None:
+        """A word from a conversation that a later lease has fenced is shown, and refused."""
+        if caller.role is not Role.AGENT:
+            return
+        because = control.late_word(snapshot, verb.split(" ", maxsplit=1)[0], caller.lease_number, now, self._mint.new)
+        if because is None:
+            return
+        task = snapshot.task
+        data: dict[str, Scalar] = {"said": verb[:200], "lease_number": caller.lease_number, "why": because.sentence}
+        await self._ledger.commit(Commit(facts=(Fact(FactKind.LATE_WORD, task.run_id, task.id, data),)))
+        raise Refused(because.sentence, see=because.change)
+
+    async def _each(
+        self, caller: Caller, verb: str, given: str, key: str | None, act: Verb, *, stop_run: bool = False
+    ) -> Done:
+        """One verb on a task or on a run's unfinished tasks: one transaction, with the effect on each."""
+        caller.must_operate()
+        run_id, task_ids = self.tasks_of(given)
+        if run_id is None:
+            return await self._one(caller, verb, task_ids[0], key, act)
+        self._must_lead()
+        for _ in range(TRIES):
+            now = self._clock.now()
+            whole, effects = Commit(), []
+            for task_id in self.tasks_of(run_id)[1]:
+                outcome = act(self._snapshot(task_id), now)
+                if isinstance(outcome, Because):
+                    effects.append(Effect(task_id, False, outcome))
+                    continue
+                effects.append(Effect(task_id, outcome is not None))
+                if outcome is not None:
+                    whole = whole.then(replace(outcome, guards=()))
+            run = self.run(run_id)
+            if stop_run and run.state is RunState.OPEN:
+                stopped = replace(run, revision=run.revision + 1, state=RunState.STOPPED, stopped_at=now)
+                whole = whole.then(
+                    Commit(puts=(stopped,), facts=(Fact(FactKind.RUN_STOPPED, run_id, None, {"by": caller.name}),))
+                )
+            changed = sum(effect.changed for effect in effects)
+            result: dict[str, Scalar] = {"run": run_id, "changed": changed}
+            if not whole.puts:
+                return Done(result, effects=tuple(effects))
+            whole = replace(whole, key=self._key(caller, verb, key, run_id, result))
+            done = await self._try(whole, result)
+            if done is not None:
+                for effect in effects:
+                    self._rung(effect.task_id)
+                return replace(done, effects=tuple(effects))
+        raise Conflict("the run is changing too fast; try again", field="run")
+
+    async def _committed(self, commit: Commit, result: Mapping[str, Scalar]) -> Done:
+        done = await self._try(commit, result)
+        if done is None:
+            raise Conflict("something changed meanwhile; try again")
+        return done
+
+    async def _try(self, commit: Commit, result: Mapping[str, Scalar]) -> Done | None:
+        """Commit; None when it was stale and is to be looked at again."""
+        outcome = await self._ledger.commit(commit)
+        match outcome:
+            case Committed():
+                return Done(result)
+            case Replayed(earlier):
+                return Done(earlier, replayed=True)
+            case KeyConflict():
+                raise Conflict("this idempotency key was used for another request", field="Idempotency-Key")
+            case NotLeader(epoch):
+                raise NoSupervisor(f"another supervisor leads now (epoch {epoch})")
+            case Stale() | Busy():
+                return None
+            case _ as never:
+                assert_never(never)

@@ -1,0 +1,139 @@
+"""One resident supervisor per registry.
+
+Takes the supervisor lease, keeps it fresh, and gives it up when asked. A supervisor that cannot renew, or finds
+another's epoch, stops at once and writes nothing more; a clean stop resigns and cancels nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from tenuto.engine.cycle import Cycle, Deposed
+from tenuto.engine.wheel import Wheel
+from tenuto.model.evidence import Presence
+from tenuto.model.faults import StorageFull
+from tenuto.model.snapshot import Leadership
+from tenuto.ports import Clock, Fuse, Ledger
+
+HEARTBEAT = timedelta(seconds=5)
+LIFE = timedelta(seconds=15)
+MARGIN = timedelta(seconds=3)
+
+
+class Standing(StrEnum):
+    """What the lease row and the process table together say of the supervisor."""
+
+    MISSING = "missing"
+    LIVE = "live"
+    FRESH_DEAD = "fresh-dead"
+    STOP_FENCED = "stop-fenced"
+    STALE_ALIVE = "stale-alive"
+    STALE_DEAD = "stale-dead"
+
+
+def standing(lease: Leadership | None, presence: Presence, now: datetime) -> Standing:
+    """The status word. `presence` is that of the holder's process: pid, start time and boot id together."""
+    if lease is None or lease.released_at is not None:
+        return Standing.MISSING
+    fresh = lease.expires_at > now
+    if presence is Presence.GONE:
+        return Standing.FRESH_DEAD if fresh else Standing.STALE_DEAD
+    if lease.stop_asked_at is not None:
+        return Standing.STOP_FENCED
+    return Standing.LIVE if fresh else Standing.STALE_ALIVE
+
+
+@dataclass(frozen=True)
+class NotFree:
+    """Another supervisor leads this registry."""
+
+    holder: Leadership | None
+
+
+class Residency:
+    """The resident life of one supervisor: lead, serve, renew, resign."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        cycle: Cycle,
+        wheel: Wheel,
+        clock: Clock,
+        fuse: Fuse,
+        me: Leadership,
+        gone: Callable[[Leadership], bool],
+    ) -> None:
+        self._ledger = ledger
+        self._cycle = cycle
+        self._wheel = wheel
+        self._clock = clock
+        self._fuse = fuse
+        self._me = me
+        self._gone = gone
+        self._mine: Leadership | None = None
+        self.stop = asyncio.Event()
+
+    @property
+    def lease(self) -> Leadership | None:
+        """The lease as it was last renewed; None while another leads."""
+        return self._mine
+
+    async def lead(self) -> Leadership | NotFree:
+        """Take the lease, or say who has it."""
+        now = self._clock.now()
+        candidate = replace(self._me, taken_at=now, renewed_at=now, expires_at=now + LIFE)
+        self._fuse.burn("lead.before")
+        taken = await self._ledger.lead(candidate, self._gone)
+        self._fuse.burn("lead.taken")
+        if taken is None:
+            return NotFree(self._ledger.leadership())
+        self._mine = taken
+        self._cycle.epoch = taken.epoch
+        return taken
+
+    async def serve(self) -> None:
+        """Serve until asked to stop; raises Deposed when the lease is lost. Resigns on a clean stop."""
+        if self._mine is None:
+            raise Deposed("it does not lead")
+        renewing = asyncio.create_task(self._renew(), name="renew")
+        turning = asyncio.create_task(self._wheel.run(self.stop), name="wheel")
+        try:
+            done, _ = await asyncio.wait({renewing, turning}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            self.stop.set()
+            await turning
+        finally:
+            self.stop.set()
+            renewing.cancel()
+            await asyncio.gather(renewing, turning, return_exceptions=True)
+        self._fuse.burn("resign.before")
+        self._cycle.epoch = None
+        await self._ledger.resign(self._mine, self._clock.now())
+
+    async def _renew(self) -> None:
+        """Renew in time, notice a stop that was asked for; a lease that cannot be renewed before its margin is lost."""
+        while not self.stop.is_set():
+            mine = self._mine
+            if mine is None:
+                raise Deposed("it does not lead")
+            wait = (HEARTBEAT).total_seconds()
+            try:
+                await asyncio.wait_for(self.stop.wait(), timeout=min(wait, 1.0) if mine.stop_asked_at else wait)
+                return
+            except TimeoutError:
+                pass
+            now = self._clock.now()
+            try:
+                renewed = await self._ledger.renew(mine, now, now + LIFE)
+            except StorageFull:
+                continue  # nothing can be armed either; whoever leads next is fenced by the epoch all the same
+            if renewed is None:
+                raise Deposed("its lease was taken over")
+            self._mine = renewed
+            if renewed.stop_asked_at is not None:
+                self.stop.set()

@@ -1,0 +1,154 @@
+"""Turns when something is due, and sleeps otherwise.
+
+Serves the tasks whose time has come, those that evidence rang for, and those with a turn under way; the cost of a
+turn of the wheel grows with what is due, never with what exists. Boot is the first turn: whatever was left open is
+under way. Sleeps are bounded, so that a clock that was moved or a laptop that slept is noticed within a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from tenuto.engine.cycle import Cycle, Deposed, Rest, Restless
+from tenuto.model.faults import StorageFull
+from tenuto.model.ids import CommandId, TaskId
+from tenuto.ports import Clock, Fuse, Ledger
+
+AT_ONCE = 32
+LONGEST_SLEEP = timedelta(seconds=60)
+AFTER_TROUBLE = timedelta(seconds=5)
+CLOCK_SLIP = timedelta(seconds=2)
+
+
+@dataclass
+class Trouble:
+    """What keeps the wheel from working as it should, for status and doctor; None when nothing does."""
+
+    text: str | None = None
+    since: datetime | None = None
+    restless: dict[TaskId, str] = field(default_factory=dict)
+
+
+class Wheel:
+    """Decides whom to serve when. One task is never served twice at once."""
+
+    def __init__(self, cycle: Cycle, ledger: Ledger, clock: Clock, fuse: Fuse) -> None:
+        self._cycle = cycle
+        self._ledger = ledger
+        self._clock = clock
+        self._fuse = fuse
+        self._bell = asyncio.Event()
+        self._rung: set[TaskId] = set()
+        self._watch: dict[TaskId, datetime] = {}
+        self._serving: dict[TaskId, asyncio.Task[None]] = {}
+        self._deposed: Deposed | None = None
+        self.trouble = Trouble()
+        self.served: Callable[[TaskId, Rest | None], None] = lambda _task, _rest: None
+
+    def ring(self, task_id: TaskId) -> None:
+        """Evidence or a verb concerns this task: look at it now."""
+        self._rung.add(task_id)
+        self._bell.set()
+
+    def ring_for(self, command_id: CommandId) -> None:
+        """An executor has news of a command."""
+        command = self._ledger.command(command_id)
+        if command is not None:
+            self.ring(command.task_id)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Turn until `stop`; raises Deposed when another supervisor leads. Cancels no turn and no command."""
+        self._rung.update(self._ledger.under_way())
+        last = (self._clock.now(), self._clock.monotonic())
+        try:
+            while not stop.is_set() and self._deposed is None:
+                self._bell.clear()
+                last = self._mind_the_clock(last)
+                self._start_due()
+                await self._sleep(stop)
+        finally:
+            await self._finish()
+        if self._deposed is not None:
+            raise self._deposed
+
+    def _mind_the_clock(self, last: tuple[datetime, float]) -> tuple[datetime, float]:
+        """A clock that went back hides what was due: look at everything that was due by the old clock."""
+        now, tick = self._clock.now(), self._clock.monotonic()
+        expected = last[0] + timedelta(seconds=tick - last[1])
+        if expected - now > CLOCK_SLIP:
+            self._rung.update(self._ledger.due(expected, AT_ONCE * 8))
+            self._rung.update(self._watch)
+        return now, tick
+
+    def _start_due(self) -> None:
+        now = self._clock.now()
+        wanted = set(self._rung)
+        wanted.update(task for task, when in self._watch.items() if when <= now)
+        room = AT_ONCE - len(self._serving)
+        if room > 0 and self.trouble.text is None:
+            wanted.update(self._ledger.due(now, AT_ONCE * 2))
+        for task_id in list(wanted):
+            if room <= 0:
+                break
+            if task_id in self._serving:
+                continue  # its ring stays, so it is served again when this pass is over
+            self._rung.discard(task_id)
+            self._watch.pop(task_id, None)
+            self._serving[task_id] = asyncio.create_task(self._serve(task_id), name=f"serve {task_id}")
+            room -= 1
+
+    async def _serve(self, task_id: TaskId) -> None:
+        try:
+            rest = await self._cycle.serve(task_id)
+            self.trouble.text = self.trouble.since = None
+            self.trouble.restless.pop(task_id, None)
+            if rest is not None and rest.look_again_at is not None:
+                self._watch[task_id] = rest.look_again_at
+            self.served(task_id, rest)
+        except Deposed as deposed:
+            self._deposed = deposed
+        except StorageFull as full:
+            self._in_trouble(f"the disk is full; nothing is armed until there is room: {full}")
+            self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
+        except Restless:
+            self.trouble.restless[task_id] = "it did not come to rest; looked at again later"
+            self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
+        finally:
+            self._serving.pop(task_id, None)
+            self._bell.set()
+
+    def _in_trouble(self, text: str) -> None:
+        self.trouble.text = text
+        self.trouble.since = self.trouble.since or self._clock.now()
+
+    async def _sleep(self, stop: asyncio.Event) -> None:
+        now = self._clock.now()
+        moments = [when for task, when in self._watch.items() if task not in self._serving]
+        busy = len(self._serving) >= AT_ONCE
+        if not busy and self.trouble.text is None and (due := self._ledger.next_due()) is not None:
+            moments.append(due)
+        if self.trouble.text is not None:
+            moments.append(now + AFTER_TROUBLE)
+        until = min([*moments, now + LONGEST_SLEEP])
+        waiting = [asyncio.create_task(self._bell.wait()), asyncio.create_task(stop.wait())]
+        delay = max((until - now).total_seconds(), 0.0)
+        if self._serving and delay == 0.0:
+            delay = 0.05  # what is due is being served
+        try:
+            await asyncio.wait(waiting, timeout=delay, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+        if self._rung and all(task in self._serving for task in self._rung):
+            await asyncio.sleep(0)
+
+    async def _finish(self) -> None:
+        """Let passes under way come to their next commit; give them a moment, then leave them as they are written."""
+        if self._serving:
+            _, pending = await asyncio.wait(self._serving.values(), timeout=5)
+            for task in pending:
+                task.cancel()
+            await asyncio.gather(*pending, return_exceptions=True)
