@@ -1,0 +1,202 @@
+"""What the command line needs from outside, as one protocol that the wiring fulfils.
+
+A face knows no store, no transport and no configuration; it is handed an `Entrances` and works with that alone. This
+module does nothing and imports only the standard library, so that `tenuto status` can be quick: an implementation
+must import what it needs inside its methods, and `places`, `environment`, `now`, `fresh_key` and `glance` may import
+neither SQLAlchemy nor anything of the web stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tenuto.engine.desk import Desk
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where everything of this registry lies.
+
+    `registry` is what a person is shown (a path, or a URL without its password); `registry_file` is None for
+    PostgreSQL. `socket` is the Unix socket of the API, `operator_token` the file that holds the operator's bearer
+    token (mode 0600), `log` the supervisor's log file, `spool` the directory an agent's words go to while nobody
+    listens. None of them needs to exist. `home` is the state directory, `home_from` says what chose it:
+    "the platform", "TENUTO_HOME", "--config" and so on, word for word for `tenuto status`.
+    """
+
+    home: Path
+    home_from: str
+    config: Path
+    registry: str
+    registry_file: Path | None
+    socket: Path
+    operator_token: Path
+    log: Path
+    spool: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """The supervisor as its lease row and the process table tell of it, and the cheapest counts.
+
+    `standing` is one of missing, live, fresh-dead, stop-fenced, stale-alive, stale-dead (the words of
+    `engine.residency.Standing`); it is "missing" as well when there is no registry yet, and then everything else is
+    None or empty. `since` is when the lease was taken, `until` when it runs out unless renewed. `held_at` is the
+    operator's hold on everything. `tasks` counts tasks by state, `open_commands` counts armed, submitted and
+    ambiguous commands.
+    """
+
+    standing: str
+    epoch: int | None = None
+    owner: str | None = None
+    host: str | None = None
+    pid: int | None = None
+    since: datetime | None = None
+    renewed: datetime | None = None
+    until: datetime | None = None
+    released: datetime | None = None
+    stop_asked: datetime | None = None
+    registry_id: str | None = None
+    held_at: datetime | None = None
+    held_by: str | None = None
+    tasks: Mapping[str, int] = field(default_factory=dict)
+    open_commands: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """A detached supervisor that was proven to lead: its lease row names the process that was started."""
+
+    glance: Glance
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyLed:
+    """Nothing was started, or what was started gave way: another supervisor leads."""
+
+    glance: Glance
+
+
+@dataclass(frozen=True, slots=True)
+class NotSpawned:
+    """The supervisor that was started did not come to lead in time, or ended. `reason` is one line; `log` tells more."""
+
+    reason: str
+    log: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the doctor: `ok` None means it could not be told. `mend` is "" when there is nothing to do."""
+
+    name: str
+    ok: bool | None
+    found: str
+    mend: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a demonstration, a crash matrix, a bench or a database verb came to.
+
+    `ok` False makes the exit code 1. `summary` is one line for a person; `lines` are more of them; `result` is what
+    `--json` prints and holds only JSON values.
+    """
+
+    ok: bool
+    summary: str
+    lines: Sequence[str] = ()
+    result: Mapping[str, object] = field(default_factory=dict)
+
+
+class Entrances(Protocol):
+    """Everything outside that the command line reaches, for one registry."""
+
+    @property
+    def places(self) -> Places:
+        """Where things lie. Raises `model.faults.Mistake` when the configuration cannot be read, naming the field."""
+        ...
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The process's environment, read only. TENUTO_TOKEN in it means: this is a turn of an agent."""
+        ...
+
+    def chosen(self, *, config: Path | None, db: str | None) -> Entrances:
+        """The same for another configuration file or registry URL (the global options --config and --db)."""
+        ...
+
+    def now(self) -> datetime:
+        """The present, aware, UTC."""
+        ...
+
+    def fresh_key(self) -> str:
+        """A fresh idempotency key of 1 to 200 characters; a retried request carries the same one."""
+        ...
+
+    def glance(self) -> Glance:
+        """Read the lease row, the hold and the counts with the standard library's sqlite3 (or one query on PostgreSQL).
+
+        Opens read-only, makes nothing, takes no lock. Raises `model.faults.Corrupt` for a file that is no registry and
+        `model.faults.UnsupportedVersion` for one of a later version.
+        """
+        ...
+
+    def open_desk_readonly(self) -> tuple[Desk, Callable[[], None]]:
+        """A desk on which nothing can be changed, and what closes it; for reading verbs without a supervisor.
+
+        Raises `model.faults.NotFound` when there is no registry yet, `Corrupt` or `UnsupportedVersion` as `glance`.
+        """
+        ...
+
+    def run_supervisor_foreground(self) -> int:
+        """Lead and serve until stopped by SIGINT, SIGTERM or `tenuto stop`; the exit code of the process.
+
+        0 after a clean stop, 5 when another supervisor leads, 1 when the lease was lost. Prints only to the log and
+        to stderr. Makes the state directory, the registry and the operator's token where they are missing.
+        """
+        ...
+
+    def spawn_supervisor_detached(self, within: timedelta) -> Spawned | AlreadyLed | NotSpawned:
+        """Start a supervisor in a session of its own and wait until its lease row proves it, at most `within`.
+
+        The proof is a token given to the child and found in the lease row (or its pid with start time), and the
+        socket answering. Never starts one beside a living one.
+        """
+        ...
+
+    def spool(self, verb: str, params: Mapping[str, object], key: str) -> Path:
+        """Write an agent's words (complete, fail, wait, report) durably where the next supervisor finds them.
+
+        `params` are the verb's own, as they would be sent to the API, `key` the idempotency key. The agent's token
+        and task come from `environment`. Returns the file; raises `model.faults.StorageFull` when it cannot be written.
+        """
+        ...
+
+    def doctor(self) -> Sequence[Check]:
+        """Look at every dependency, lease, schema, directory, permission and executor; changes nothing."""
+        ...
+
+    def database(self, act: str, target: Path | None, say: Callable[[str], None]) -> Proof:
+        """`act` is "upgrade", "check" or "backup"; `target` is the file a backup goes to (None: beside the registry).
+
+        `upgrade` raises `model.faults.Refused` while a supervisor leads. `say` takes lines of progress.
+        """
+        ...
+
+    def demo(self, *, keep: bool, say: Callable[[str], None]) -> Proof:
+        """The sixty-second demonstration in a registry and directory of its own; `keep` leaves them for looking at."""
+        ...
+
+    def crash_matrix(self, *, points: int, seed: int, jobs: int, say: Callable[[str], None]) -> Proof:
+        """Kill at `points` points (0: every one once), `jobs` at a time; `ok` means no invariant was broken."""
+        ...
+
+    def bench(self, *, seconds: int, say: Callable[[str], None]) -> Proof:
+        """Measure this machine for about `seconds`; `result` holds the figures with their units in their names."""
+        ...
