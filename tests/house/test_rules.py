@@ -44,4 +44,4 @@ def test_a_room_may_not(room: str, program: str, root: Path) -> None:
 
 
 def test_the_wiring_may_read_the_time(root: Path) -> None:
-    assert not refused(root, "src/tenuto/wiring.py", CLOCK)
+    assert not refused(root, "src/tenuto/wiring/world.py", CLOCK)

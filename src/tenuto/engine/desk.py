@@ -88,7 +88,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a verb did to one task: `because` is a refusal's reason, None when it was done or there was nothing to do."""
+    """What a verb did to one task: `because` is a refusal's reason, None when it was done or not needed."""
 
     task_id: TaskId
     changed: bool

@@ -7,6 +7,7 @@ another's epoch, stops at once and writes nothing more; a clean stop resigns and
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -75,7 +76,7 @@ class Residency:
         self._me = me
         self._gone = gone
         self._mine: Leadership | None = None
-        self.stop = asyncio.Event()
+        self._stopping = asyncio.Event()
 
     @property
     def lease(self) -> Leadership | None:
@@ -95,38 +96,40 @@ class Residency:
         self._cycle.epoch = taken.epoch
         return taken
 
+    def stop(self) -> None:
+        """Come to rest and resign; nothing is cancelled."""
+        self._stopping.set()
+        self._wheel.stop()
+
     async def serve(self) -> None:
         """Serve until asked to stop; raises Deposed when the lease is lost. Resigns on a clean stop."""
         if self._mine is None:
             raise Deposed("it does not lead")
-        renewing = asyncio.create_task(self._renew(), name="renew")
-        turning = asyncio.create_task(self._wheel.run(self.stop), name="wheel")
         try:
-            done, _ = await asyncio.wait({renewing, turning}, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-            self.stop.set()
-            await turning
-        finally:
-            self.stop.set()
-            renewing.cancel()
-            await asyncio.gather(renewing, turning, return_exceptions=True)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._renew(), name="renew")
+                group.create_task(self._turn(), name="wheel")
+        except* Deposed as deposed:
+            raise Deposed(str(deposed.exceptions[0])) from None
         self._fuse.burn("resign.before")
         self._cycle.epoch = None
         await self._ledger.resign(self._mine, self._clock.now())
 
+    async def _turn(self) -> None:
+        try:
+            await self._wheel.run()
+        finally:
+            self._stopping.set()
+
     async def _renew(self) -> None:
-        """Renew in time, notice a stop that was asked for; a lease that cannot be renewed before its margin is lost."""
-        while not self.stop.is_set():
+        """Renew in time, notice a stop that was asked for; a lease that is another's by now is lost."""
+        while not self._stopping.is_set():
             mine = self._mine
             if mine is None:
                 raise Deposed("it does not lead")
-            wait = (HEARTBEAT).total_seconds()
-            try:
-                await asyncio.wait_for(self.stop.wait(), timeout=min(wait, 1.0) if mine.stop_asked_at else wait)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), timeout=HEARTBEAT.total_seconds())
                 return
-            except TimeoutError:
-                pass
             now = self._clock.now()
             try:
                 renewed = await self._ledger.renew(mine, now, now + LIFE)
@@ -136,4 +139,4 @@ class Residency:
                 raise Deposed("its lease was taken over")
             self._mine = renewed
             if renewed.stop_asked_at is not None:
-                self.stop.set()
+                self.stop()

@@ -8,6 +8,8 @@ under way. Sleeps are bounded, so that a clock that was moved or a laptop that s
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -21,6 +23,9 @@ AT_ONCE = 32
 LONGEST_SLEEP = timedelta(seconds=60)
 AFTER_TROUBLE = timedelta(seconds=5)
 CLOCK_SLIP = timedelta(seconds=2)
+BREATH = 0.05
+
+_LOG = logging.getLogger("tenuto.wheel")
 
 
 @dataclass
@@ -43,7 +48,8 @@ class Wheel:
         self._bell = asyncio.Event()
         self._rung: set[TaskId] = set()
         self._watch: dict[TaskId, datetime] = {}
-        self._serving: dict[TaskId, asyncio.Task[None]] = {}
+        self._serving: set[TaskId] = set()
+        self._stopping = False
         self._deposed: Deposed | None = None
         self.trouble = Trouble()
         self.served: Callable[[TaskId, Rest | None], None] = lambda _task, _rest: None
@@ -59,18 +65,21 @@ class Wheel:
         if command is not None:
             self.ring(command.task_id)
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Turn until `stop`; raises Deposed when another supervisor leads. Cancels no turn and no command."""
+    def stop(self) -> None:
+        """Start nothing more, and come to rest; what is under way outside goes on."""
+        self._stopping = True
+        self._bell.set()
+
+    async def run(self) -> None:
+        """Turn until stopped; raises Deposed when another supervisor leads. Cancels no turn and no command."""
         self._rung.update(self._ledger.under_way())
         last = (self._clock.now(), self._clock.monotonic())
-        try:
-            while not stop.is_set() and self._deposed is None:
+        async with asyncio.TaskGroup() as group:
+            while not self._stopping and self._deposed is None:
                 self._bell.clear()
                 last = self._mind_the_clock(last)
-                self._start_due()
-                await self._sleep(stop)
-        finally:
-            await self._finish()
+                self._start_due(group)
+                await self._sleep()
         if self._deposed is not None:
             raise self._deposed
 
@@ -83,7 +92,7 @@ class Wheel:
             self._rung.update(self._watch)
         return now, tick
 
-    def _start_due(self) -> None:
+    def _start_due(self, group: asyncio.TaskGroup) -> None:
         now = self._clock.now()
         wanted = set(self._rung)
         wanted.update(task for task, when in self._watch.items() if when <= now)
@@ -97,7 +106,8 @@ class Wheel:
                 continue  # its ring stays, so it is served again when this pass is over
             self._rung.discard(task_id)
             self._watch.pop(task_id, None)
-            self._serving[task_id] = asyncio.create_task(self._serve(task_id), name=f"serve {task_id}")
+            self._serving.add(task_id)
+            group.create_task(self._serve(task_id), name=f"serve {task_id}")
             room -= 1
 
     async def _serve(self, task_id: TaskId) -> None:
@@ -116,39 +126,28 @@ class Wheel:
         except Restless:
             self.trouble.restless[task_id] = "it did not come to rest; looked at again later"
             self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
+        except Exception as fault:  # noqa: BLE001 - one task's fault must not end the others' night
+            _LOG.exception("serving %s failed", task_id)
+            self.trouble.restless[task_id] = f"serving it failed: {type(fault).__name__}"
+            self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
         finally:
-            self._serving.pop(task_id, None)
+            self._serving.discard(task_id)
             self._bell.set()
 
     def _in_trouble(self, text: str) -> None:
         self.trouble.text = text
         self.trouble.since = self.trouble.since or self._clock.now()
 
-    async def _sleep(self, stop: asyncio.Event) -> None:
+    async def _sleep(self) -> None:
         now = self._clock.now()
         moments = [when for task, when in self._watch.items() if task not in self._serving]
-        busy = len(self._serving) >= AT_ONCE
-        if not busy and self.trouble.text is None and (due := self._ledger.next_due()) is not None:
-            moments.append(due)
         if self.trouble.text is not None:
             moments.append(now + AFTER_TROUBLE)
+        elif len(self._serving) < AT_ONCE and (due := self._ledger.next_due()) is not None:
+            moments.append(due)
         until = min([*moments, now + LONGEST_SLEEP])
-        waiting = [asyncio.create_task(self._bell.wait()), asyncio.create_task(stop.wait())]
         delay = max((until - now).total_seconds(), 0.0)
         if self._serving and delay == 0.0:
-            delay = 0.05  # what is due is being served
-        try:
-            await asyncio.wait(waiting, timeout=delay, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waiting:
-                task.cancel()
-        if self._rung and all(task in self._serving for task in self._rung):
-            await asyncio.sleep(0)
-
-    async def _finish(self) -> None:
-        """Let passes under way come to their next commit; give them a moment, then leave them as they are written."""
-        if self._serving:
-            _, pending = await asyncio.wait(self._serving.values(), timeout=5)
-            for task in pending:
-                task.cancel()
-            await asyncio.gather(*pending, return_exceptions=True)
+            delay = BREATH  # what is due is being served; the end of any pass rings
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._bell.wait(), timeout=delay)

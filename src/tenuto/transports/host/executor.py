@@ -19,9 +19,10 @@ from tenuto.model.command import Accepted, Armed, Command, Outcome, Unknown, Uns
 from tenuto.model.command import CommandKind as Kind
 from tenuto.model.evidence import CommandFacts, Mark, Observation, Presence, Rank
 from tenuto.model.ids import CommandId
+from tenuto.model.work import Agent
 from tenuto.ports import Check, Clock, Fuse, Halt, Order, Turn
 from tenuto.transports import processes
-from tenuto.transports.host import claim, environment, journal, sight, turn
+from tenuto.transports.host import claim, environment, journal, objection, sight, turn
 from tenuto.transports.host.bell import Bell, Deaths
 from tenuto.transports.host.halting import Halting
 from tenuto.transports.host.journal import Journal
@@ -95,6 +96,10 @@ class HostExecutor:
                     assert_never(never)
         except Exception as error:  # noqa: BLE001 - at the edge an unexpected failure is Unknown, never an exception
             return Unknown(f"the host executor failed ({type(error).__name__}: {error})")
+
+    def objection(self, agent: Agent, cwd: str) -> tuple[str, str] | None:
+        """Why this program could not be started there now, as (field, sentence); None when it could."""
+        return objection.to(agent, cwd, self._surroundings, self._env_file)
 
     async def look(self, command: Command) -> Observation:
         """What the journal and the process table say of a command now."""

@@ -8,15 +8,8 @@ taken on this machine can be judged here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-
-class Presence(StrEnum):
-    """Whether a process is there. UNKNOWN is not GONE: what cannot be seen may still act."""
-
-    ALIVE = "alive"
-    GONE = "gone"
-    UNKNOWN = "unknown"
+from tenuto.model.evidence import Presence
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -31,15 +31,16 @@ COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 Stopped = Callable[[], bool]
 
 
-async def look(cwd: Path, *, timeout: timedelta) -> Workspace:
+async def look(cwd: Path, *, timeout: timedelta, plain: bool = True) -> Workspace:
     """Facts about ``cwd``, gathered within ``timeout``; raises for no state of the directory.
 
-    A repository that covers ``cwd`` from further up counts as a whole, unless it ignores ``cwd``.
+    A repository that covers ``cwd`` from further up counts as a whole, unless it ignores ``cwd``. A directory outside
+    git is read through only when ``plain`` says so.
     """
     nobody_waits = threading.Event()
     try:
         async with asyncio.timeout(timeout.total_seconds()):
-            return await _look(cwd, nobody_waits.is_set)
+            return await _look(cwd, nobody_waits.is_set, read_plain=plain)
     except TimeoutError:
         return Workspace(Kind.UNKNOWN, reason=f"looking took longer than {timeout.total_seconds():g} s")
     except (git.NoGitError, OSError, ValueError) as error:
@@ -63,13 +64,15 @@ async def commits_since(cwd: Path, base: str, *, timeout: timedelta) -> int | No
         return None
 
 
-async def _look(cwd: Path, stopped: Stopped) -> Workspace:
+async def _look(cwd: Path, stopped: Stopped, *, read_plain: bool) -> Workspace:
     found = await asyncio.to_thread(place.find, cwd)
     match found:
         case Workspace():
             return found
         case Repository():
             return await _repository(found, cwd, stopped)
+        case Path() if not read_plain:
+            return Workspace(Kind.PLAIN, reason="it was not measured this time")
         case Path():
             return await _plain(found, stopped)
 

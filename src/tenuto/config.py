@@ -1,0 +1,155 @@
+"""Settings: one frozen value, read once.
+
+`config.toml` in the platform's configuration directory gives them, a few `TENUTO_*` variables override single ones,
+and TENUTO_HOME puts configuration, state and sockets under one directory. Unknown names are errors that say which.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from pathlib import Path
+
+from tenuto.model.faults import Mistake
+from tenuto.model.policy import POLICY, Policy
+
+SOCKET_BYTES = 100
+SIZE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where things are and the numbers that are not part of a run's policy.
+
+    `slots` is how many tasks may be active at once. `policy` are the defaults of new runs.
+    """
+
+    home: Path | None
+    config_file: Path
+    state: Path
+    database: str
+    slots: int = 20
+    policy: Policy = POLICY
+
+    @property
+    def registry_path(self) -> Path:
+        """The SQLite file; meaningful only where `database` is one."""
+        return Path(self.database.removeprefix("sqlite:///"))
+
+    @property
+    def journal(self) -> Path:
+        return self.state / "journal"
+
+    @property
+    def spool(self) -> Path:
+        return self.state / "spool"
+
+    @property
+    def log(self) -> Path:
+        return self.state / "supervisor.log"
+
+    @property
+    def operator_token(self) -> Path:
+        return self.state / "operator.token"
+
+    @property
+    def env_file(self) -> Path:
+        return (self.home or self.config_file.parent) / "env"
+
+    @property
+    def socket(self) -> Path:
+        return self._socket("api.sock")
+
+    @property
+    def bell(self) -> Path:
+        return self._socket("bell.sock")
+
+    def _socket(self, name: str) -> Path:
+        """In the state directory; under a hash in the runtime directory where that path is too long for a socket."""
+        path = self.state / name
+        if len(os.fsencode(path)) <= SOCKET_BYTES:
+            return path
+        runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/tenuto-{os.getuid()}"  # noqa: S108 - made 0700 and checked
+        digest = hashlib.sha256(os.fsencode(self.state.absolute())).hexdigest()[:24]
+        return Path(runtime) / "tenuto" / f"{digest}-{name}"
+
+
+def load(environ: Mapping[str, str], config: Path | None = None, db: str | None = None) -> Settings:
+    """The settings in force; raises Mistake naming the field for anything that cannot be read or is unknown."""
+    home = _home(environ)
+    if home is not None:
+        config_file, state = home / "config.toml", home / "state"
+    else:
+        import platformdirs
+
+        config_file = Path(platformdirs.user_config_dir("tenuto")) / "config.toml"
+        state = Path(platformdirs.user_state_dir("tenuto"))
+    if config is not None:
+        if not config.is_file():
+            raise Mistake(f"there is no configuration at {config}", field="config")
+        config_file = config
+    told = _read(config_file)
+    if "state" in told:
+        state = Path(str(told.pop("state"))).expanduser()
+        if not state.is_absolute():
+            raise Mistake("state must be an absolute path", field="state")
+    database = db or environ.get("TENUTO_DB") or str(told.pop("database", "") or state / "registry.sqlite3")
+    told.pop("database", None)
+    settings = Settings(home, config_file, state, database)
+    policy = told.pop("policy", {})
+    if not isinstance(policy, dict):
+        raise Mistake("policy is a table of numbers", field="policy")
+    slots = told.pop("slots", settings.slots)
+    if not isinstance(slots, int) or isinstance(slots, bool) or not 1 <= slots <= 10_000:
+        raise Mistake("slots is a whole number from 1 to 10000", field="slots")
+    if told:
+        raise Mistake(f"{config_file}: there is no setting '{sorted(told)[0]}'", field=sorted(told)[0])
+    return replace(settings, slots=slots, policy=policy_with(POLICY, policy))
+
+
+def _home(environ: Mapping[str, str]) -> Path | None:
+    given = environ.get("TENUTO_HOME")
+    if not given:
+        return None
+    return Path(given).expanduser().absolute()
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        if path.stat().st_size > SIZE:
+            raise Mistake(f"{path} is larger than a configuration can be", field="config")
+        return dict(tomllib.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Mistake(f"{path} cannot be read: {error}", field="config") from None
+
+
+def policy_with(policy: Policy, changes: Mapping[str, object]) -> Policy:
+    """A policy with single numbers replaced: durations in seconds, lists of durations as lists of seconds."""
+    made: dict[str, object] = {}
+    known = {field.name for field in fields(Policy)}
+    for raw, value in changes.items():
+        name = raw.replace("-", "_")
+        if name not in known:
+            raise Mistake(f"there is no policy number '{raw}'", field=raw)
+        made[name] = _number(raw, getattr(policy, name), value)
+    return replace(policy, **made)  # type: ignore[arg-type]
+
+
+def _number(name: str, now: object, value: object) -> object:
+    if isinstance(now, tuple):
+        if not isinstance(value, list) or not value:
+            raise Mistake(f"{name} is a list of seconds", field=name)
+        return tuple(_number(name, timedelta(), each) for each in value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise Mistake(f"{name} must be a number that is not negative", field=name)
+    if isinstance(now, timedelta):
+        return timedelta(seconds=value)
+    if not isinstance(value, int) and not value.is_integer():
+        raise Mistake(f"{name} must be a whole number", field=name)
+    return int(value)

@@ -1,0 +1,146 @@
+"""Builds a supervisor from settings and runs it.
+
+Every room is made here and handed what it needs; nothing else knows them all. Starting costs no web stack: the door
+brings that in when the first visitor knocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from tenuto.config import Settings
+from tenuto.engine.cycle import Cycle, Surroundings
+from tenuto.engine.desk import Desk
+from tenuto.engine.residency import NotFree, Residency
+from tenuto.engine.wheel import Wheel
+from tenuto.model.evidence import Presence
+from tenuto.model.ids import CommandId
+from tenuto.model.snapshot import Leadership
+from tenuto.ports import Clock, Fuse, Ledger, Minter, NoFuse
+from tenuto.store.opening import open_registry
+from tenuto.transports import processes
+from tenuto.transports.host.executor import HostExecutor
+from tenuto.transports.workspace.port import WorkspaceWitness
+from tenuto.wiring.world import RandomMinter, SystemClock, holder_presence, host_name
+
+_LOG = logging.getLogger("tenuto")
+
+
+@dataclass
+class Supervisor:
+    """One supervisor's parts, ready to lead."""
+
+    settings: Settings
+    ledger: Ledger
+    executor: HostExecutor
+    cycle: Cycle
+    wheel: Wheel
+    residency: Residency
+    desk: Desk
+    clock: Clock
+    minter: Minter
+
+
+def myself(settings: Settings, minter: Minter, clock: Clock) -> Leadership:
+    """This process as a candidate for the supervisor lease."""
+    identity = processes.identity_of(os.getpid())
+    now = clock.now()
+    return Leadership(
+        epoch=0,
+        owner=os.environ.get("TENUTO_START_TOKEN") or minter.new("token"),
+        host=host_name(),
+        pid=os.getpid(),
+        started=str(identity.start) if identity is not None else "",
+        boot_id=processes.boot_id() or "",
+        address=str(settings.socket),
+        taken_at=now,
+        renewed_at=now,
+        expires_at=now,
+    )
+
+
+@asynccontextmanager
+async def assembled(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    minter: Minter | None = None,
+    fuse: Fuse | None = None,
+    host_fuse: str | None = None,
+) -> AsyncIterator[Supervisor]:
+    """A supervisor's parts, opened; closed again without ending anything that runs."""
+    clock, minter, fuse = clock or SystemClock(), minter or RandomMinter(), fuse or NoFuse()
+    settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    ledger = open_registry(settings.database, clock, minter=minter)
+    wheels: list[Wheel] = []
+
+    def rung(command_id: CommandId) -> None:
+        for wheel in wheels:
+            wheel.ring_for(command_id)
+
+    executor = HostExecutor(
+        settings.journal,
+        settings.bell,
+        settings.env_file,
+        ledger.registry().id,
+        clock,
+        fuse,
+        host_fuse=host_fuse,
+        ring=rung,
+    )
+    surroundings = Surroundings(str(settings.socket), str(settings.spool), str(settings.home or ""))
+    cycle = Cycle(
+        ledger, {executor.name: executor}, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots
+    )
+    wheel = Wheel(cycle, ledger, clock, fuse)
+    wheels.append(wheel)
+    residency = Residency(
+        ledger, cycle, wheel, clock, fuse, myself(settings, minter, clock), gone=_gone
+    )
+    desk = Desk(
+        ledger,
+        cycle,
+        clock,
+        minter,
+        slots=settings.slots,
+        defaults=settings.policy,
+        executors={executor.name: executor},
+        ring=wheel.ring,
+        stop=residency.stop,
+        troubles=lambda: troubles(wheel),
+    )
+    try:
+        yield Supervisor(settings, ledger, executor, cycle, wheel, residency, desk, clock, minter)
+    finally:
+        await executor.close()
+        await ledger.close()
+
+
+def _gone(holder: Leadership) -> bool:
+    return holder_presence(holder) is Presence.GONE
+
+
+def troubles(wheel: Wheel) -> Sequence[str]:
+    """What keeps the wheel from its work, in sentences."""
+    told = [wheel.trouble.text] if wheel.trouble.text else []
+    return (*told, *(f"task {task}: {why}" for task, why in sorted(wheel.trouble.restless.items())))
+
+
+async def serve(supervisor: Supervisor, door: Callable[[Supervisor], object] | None = None) -> NotFree | None:
+    """Lead and serve until stopped; NotFree when another supervisor leads. Raises Deposed when the lease is lost."""
+    led = await supervisor.residency.lead()
+    if isinstance(led, NotFree):
+        return led
+    await supervisor.executor.open()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, supervisor.residency.stop)
+    _LOG.info("leading with epoch %s", led.epoch)
+    await supervisor.residency.serve()
+    return None

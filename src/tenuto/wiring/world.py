@@ -1,0 +1,70 @@
+"""Time, identity and processes as they really are.
+
+The only place where a clock is read or chance is asked for; everything else is given them.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from datetime import UTC, datetime
+
+import uuid_utils
+
+from tenuto.model.evidence import Presence
+from tenuto.model.ids import spelled
+from tenuto.model.snapshot import Leadership
+from tenuto.transports import processes
+
+
+class SystemClock:
+    """Implements `ports.Clock`."""
+
+    def now(self) -> datetime:
+        """This instant, aware, in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+
+class RandomMinter:
+    """Implements `ports.Minter`: time-ordered identifiers, and secrets of 256 bits."""
+
+    def new(self, kind: str) -> str:
+        """A fresh identifier of a kind."""
+        return spelled(kind, uuid_utils.uuid7().int)
+
+    def secret(self) -> str:
+        """A fresh bearer token."""
+        return secrets.token_urlsafe(32)
+
+
+def host_name() -> str:
+    """What this machine calls itself."""
+    return socket.gethostname()
+
+
+def holder_presence(lease: Leadership) -> Presence:
+    """Whether the process that holds a lease is there; only this very host and boot can be judged."""
+    if lease.host != host_name():
+        return Presence.UNKNOWN
+    if lease.boot_id and processes.boot_id() and lease.boot_id != processes.boot_id():
+        return Presence.GONE
+    found = processes.identity_of(lease.pid)
+    if found is None:
+        return Presence.GONE if not _exists(lease.pid) else Presence.UNKNOWN
+    return Presence.ALIVE if str(found.start) == lease.started else Presence.GONE
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
