@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.ledger.world import Counting, SetClock, candidate, never
 
 from tenuto.store.ledger import TableLedger
 from tenuto.store.opening import open_registry
-from tests.ledger.world import Counting, SetClock, candidate, never
 
 
 @pytest.fixture

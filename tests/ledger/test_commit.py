@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from tests.ledger.world import NOW, SECOND, Counting, SetClock, place, settled_in, turn, wake, written
 
 from tenuto.model.change import Busy, Commit, Committed, Guard, Key, KeyConflict, NotLeader, Replayed, Stale
 from tenuto.model.command import Armed
@@ -14,7 +15,6 @@ from tenuto.model.fact import Fact, FactKind
 from tenuto.model.faults import IllegalMove
 from tenuto.model.lifecycle import CommandState
 from tenuto.store.ledger import TableLedger
-from tests.ledger.world import NOW, SECOND, Counting, SetClock, place, settled_in, turn, wake, written
 
 pytestmark = pytest.mark.anyio
 

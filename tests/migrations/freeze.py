@@ -15,7 +15,7 @@ import tenuto.store.migrations
 from tenuto.store.ddl import schema
 
 FIRST = Path(tenuto.store.migrations.__file__).parent / "versions" / "0001_first"
-DIALECTS: dict[str, Dialect] = {"sqlite": SQLiteDialect_pysqlite(), "postgresql": PGDialect_psycopg()}
+DIALECTS: dict[str, Dialect] = {"sqlite": SQLiteDialect_pysqlite(), "postgresql": PGDialect_psycopg()}  # type: ignore[no-untyped-call]
 
 
 def frozen(dialect: Dialect) -> str:

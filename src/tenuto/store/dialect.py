@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy.engine.interfaces import Dialect as CoreDialect
 from sqlalchemy.sql.base import Executable
@@ -85,22 +85,33 @@ class Dialect(Protocol):
         ...
 
 
+class Sentence(NamedTuple):
+    """A statement as SQL, and what stands at each of its places."""
+
+    sql: str
+    names: tuple[str, ...]
+
+    def cells(self, given: Parameters) -> tuple[Cell, ...]:
+        """The parameters in their places."""
+        return tuple([given[name] for name in self.names])
+
+
 class Texts:
     """Compiled statements of one dialect, each compiled once."""
 
     def __init__(self, core: CoreDialect) -> None:
         self._core = core
-        self._known: dict[Executable, str] = {}
+        self._known: dict[Executable, Sentence] = {}
 
-    def of(self, statement: Executable, columns: Sequence[str] | None = None) -> str:
-        """The SQL text; `columns` names the parameters of an INSERT or of an UPDATE's SET."""
-        sql = self._known.get(statement)
-        if sql is None:
-            compiled = statement.compile(dialect=self._core, column_keys=columns)  # type: ignore[attr-defined]
+    def of(self, statement: Executable, columns: Sequence[str] | None = None) -> Sentence:
+        """The statement's text; `columns` names the parameters of an INSERT or of an UPDATE's SET."""
+        known = self._known.get(statement)
+        if known is None:
+            compiled: Any = statement.compile(dialect=self._core, column_keys=columns)  # type: ignore[attr-defined]
             given = [
                 name for name, value in compiled.params.items() if value is not None and name not in (columns or ())
             ]
             if given:
                 raise TypeError(f"a statement brings values of its own ({given}); say them as parameters or literals")
-            sql = self._known[statement] = str(compiled)
-        return sql
+            known = self._known[statement] = Sentence(str(compiled), tuple(compiled.positiontup))
+        return known

@@ -38,7 +38,7 @@ class Leaders:
 
     def holder(self, connection: Connection) -> Leadership | None:
         """Whoever took the lease last, locked for this transaction."""
-        cells = connection.execute(self._sql.of(_LOCKED)).fetchone()
+        cells = connection.execute(self._sql.of(_LOCKED).sql).fetchone()
         return None if cells is None else _SHAPE.load(cells)
 
     def take(
@@ -48,7 +48,7 @@ class Leaders:
         holder = self.holder(connection)
         if holder is None:
             mine = replace(candidate, epoch=1, stop_asked_at=None, released_at=None)
-            connection.execute(self._sql.of(_ADD, _SHAPE.columns), _SHAPE.dump(mine))
+            connection.execute(self._sql.of(_ADD, _SHAPE.columns).sql, _SHAPE.dump(mine))
             return mine
         if holder.released_at is None and holder.expires_at > now and not gone(holder):
             return None
@@ -62,7 +62,7 @@ class Leaders:
         if not _same(holder, mine):
             return None
         if now < holder.renewed_at:
-            self._transactions.record(connection, (went_back(holder.renewed_at, now),), mine.epoch, now)
+            self._transactions.record(connection, went_back(holder.renewed_at, now), mine.epoch, now)
         renewed = replace(holder, renewed_at=now, expires_at=expires_at)
         self._store(connection, renewed, mine.epoch)
         return renewed
@@ -78,14 +78,11 @@ class Leaders:
         holder = self.holder(connection)
         if holder is None or holder.released_at is not None or holder.expires_at <= now:
             return False
-        cells = {"stop_asked_at": moment(now)}
-        connection.execute(self._sql.of(_ASK, tuple(cells)), cells)
+        connection.execute(self._sql.of(_ASK, ("stop_asked_at",)).sql, (moment(now),))
         return True
 
     def _store(self, connection: Connection, row: Leadership, old_epoch: int) -> None:
-        cells = _SHAPE.dump(row)
-        sql = self._sql.of(_REPLACE, _SHAPE.columns)
-        connection.execute(sql, {**cells, "old_epoch": old_epoch})
+        connection.execute(self._sql.of(_REPLACE, _SHAPE.columns).sql, [*_SHAPE.dump(row), old_epoch])
 
 
 def _same(holder: Leadership | None, mine: Leadership) -> TypeGuard[Leadership]:

@@ -38,8 +38,10 @@ class TableLedger(TableReader):
         Raises StorageFull or Corrupt when the medium fails, and IllegalMove for what the tables never take.
         """
 
+        prepared = self._transactions.prepare(commit)
+
         def write(connection: Connection) -> Result:
-            return self._transactions.write(connection, commit, self._epoch, self._clock.now())
+            return self._transactions.write(connection, prepared, self._epoch, self._clock.now())
 
         try:
             return await self._writer.do(write)

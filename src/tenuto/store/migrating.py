@@ -57,4 +57,8 @@ def upgrade(connection: Connection, to: str = "head") -> None:
 
 def _identify(connection: Connection, identity: Registry) -> None:
     if connection.execute(select(tables.registry.c.id)).first() is None:
-        connection.execute(insert(tables.registry).values(tables.REGISTRY.dump(identity)))
+        connection.execute(
+            insert(tables.registry).values(
+                dict(zip(tables.REGISTRY.columns, tables.REGISTRY.dump(identity), strict=True))
+            )
+        )

@@ -7,12 +7,12 @@ which cannot write. A look at one task costs the same however many others there 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import BindParameter, ColumnClause, Select, bindparam, func, literal_column, select, text, union
+from sqlalchemy import BindParameter, ColumnClause, Select, bindparam, func, literal_column, or_, select, text, union
 from sqlalchemy.sql.base import Executable
 
 from tenuto.model.command import Attempt, Command, CommandKind
@@ -25,7 +25,7 @@ from tenuto.model.message import Message
 from tenuto.model.snapshot import Leadership, Registry, Snapshot, Token
 from tenuto.model.work import Report, Run, Task, Text, Wait, WaitKind, Wake
 from tenuto.store import leader, tables
-from tenuto.store.dialect import Connection, Dialect, Texts
+from tenuto.store.dialect import Connection, Cursor, Dialect, Texts
 from tenuto.store.rows import Cell, Shape, at, moment, read_document
 
 R = TypeVar("R")
@@ -33,6 +33,8 @@ R = TypeVar("R")
 SIDE_COMMANDS = 8
 #: The most undelivered messages that a snapshot carries; a prompt cannot hold more.
 MESSAGES = 200
+#: How many reconciliations a snapshot carries.
+SAMPLES = 3
 
 _LIMIT: BindParameter[int] = bindparam("most")
 _ZERO: ColumnClause[int] = literal_column("0")  # Core would make a parameter of the offset it leaves out
@@ -67,7 +69,12 @@ _LAST = _newest(
 )
 _SENT = _newest(tables.COMMAND, _is(tables.COMMAND, "attempt_id"), text(tables.among("kind", (CommandKind.SEND,))))
 _OPEN_OF_TASK = _of(tables.COMMAND, _is(tables.COMMAND, "task_id"), text(tables.OPEN_COMMAND)).order_by(text("id"))
-_SIDE = _newest(tables.COMMAND, _is(tables.COMMAND, "task_id"), text(tables.SIDE_COMMAND))
+_SIDE = _newest(
+    tables.COMMAND,
+    or_(tables.command.c.attempt_id == bindparam("live"), tables.command.c.attempt_id == bindparam("last")),
+    text(tables.SIDE_COMMAND),
+    text(f"NOT ({tables.OPEN_COMMAND})"),
+)
 _OPEN_WAITS = _of(tables.WAIT, _is(tables.WAIT, "task_id"), text("closed_at IS NULL")).order_by(text("id"))
 _PENDING_WAKES = _of(tables.WAKE, _is(tables.WAKE, "task_id"), text("consumed_at IS NULL")).order_by(text("id"))
 _UNDELIVERED = _oldest(tables.MESSAGE, _is(tables.MESSAGE, "task_id"), text(tables.UNDELIVERED_MESSAGE))
@@ -178,6 +185,7 @@ class TableReader:
             if run is None or registry is None:
                 raise Corrupt(f"task {task_id} has no run, or the registry no identity; restore a backup")
             live = look.one(tables.ATTEMPT, _LIVE, task_id=task_id)
+            last = look.one(tables.ATTEMPT, _LAST, task_id=task_id, most=1)
             waits = look.all(tables.WAIT, _OPEN_WAITS, task_id=task_id)
             return Snapshot(
                 registry=registry,
@@ -185,14 +193,20 @@ class TableReader:
                 task=task,
                 conversation=look.one(tables.CONVERSATION, _HOLDER, task_id=task_id),
                 live=live,
-                last=look.one(tables.ATTEMPT, _LAST, task_id=task_id, most=1),
+                last=last,
                 live_command=look.one(tables.COMMAND, _SENT, attempt_id=live.id, most=1) if live else None,
                 commands=look.all(tables.COMMAND, _OPEN_OF_TASK, task_id=task_id),
                 waits=waits,
                 wakes=look.all(tables.WAKE, _PENDING_WAKES, task_id=task_id),
                 messages=look.all(tables.MESSAGE, _UNDELIVERED, task_id=task_id, most=MESSAGES),
-                samples=look.all(tables.SAMPLE, _SAMPLES, task_id=task_id, most=2),
-                checks=look.all(tables.COMMAND, _SIDE, task_id=task_id, most=SIDE_COMMANDS),
+                samples=look.all(tables.SAMPLE, _SAMPLES, task_id=task_id, most=SAMPLES),
+                checks=look.all(
+                    tables.COMMAND,
+                    _SIDE,
+                    live=live.id if live else None,
+                    last=last.id if last else None,
+                    most=SIDE_COMMANDS,
+                ),
                 slots_used=int(look.cells(_SLOTS, most=slots)[0][0]),
                 slots=slots,
                 others=_others(look, waits),
@@ -343,15 +357,19 @@ class Look:
         self._connection = connection
         self._sql = texts
 
-    def cells(self, statement: Executable, **cells: Cell) -> Sequence[Any]:
-        return self._connection.execute(self._sql.of(statement), cells).fetchall()
+    def cells(self, statement: Executable, **cells: Cell) -> list[Any]:
+        return self._run(statement, cells).fetchall()
 
     def one(self, shape: Shape[R], statement: Executable, **cells: Cell) -> R | None:
-        found = self._connection.execute(self._sql.of(statement), cells).fetchone()
+        found = self._run(statement, cells).fetchone()
         return None if found is None else shape.load(found)
 
     def all(self, shape: Shape[R], statement: Executable, **cells: Cell) -> tuple[R, ...]:
-        return tuple(map(shape.load, self._connection.execute(self._sql.of(statement), cells).fetchall()))
+        return tuple(map(shape.load, self._run(statement, cells).fetchall()))
+
+    def _run(self, statement: Executable, cells: Mapping[str, Cell]) -> Cursor:
+        sentence = self._sql.of(statement)
+        return self._connection.execute(sentence.sql, sentence.cells(cells))
 
 
 def _others(look: Look, waits: tuple[Wait, ...]) -> Mapping[TaskId, TaskState]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from tenuto.model.fact import Fact
@@ -49,13 +50,12 @@ def _length(cell: int) -> timedelta:
     return timedelta(microseconds=cell)
 
 
-def _value(member: StrEnum) -> str:
-    return str(member.value)
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
 def document(value: Any) -> str:
     """JSON text, the same for equal values."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return _encode(value)
 
 
 def read_document(text: str) -> Any:
@@ -95,13 +95,23 @@ def rule(hint: Any) -> Rule:
     if hint is timedelta:
         return Rule(int, _duration, _length)
     if isinstance(hint, type) and issubclass(hint, StrEnum):
-        return Rule(str, _value, {member.value: member for member in hint}.__getitem__)
+        return Rule(str, attrgetter("_value_"), {member.value: member for member in hint}.__getitem__)
     if typing.get_origin(hint) in (tuple, Mapping) or is_dataclass(hint):
         dump, load = _tree(hint)
-        parsed: Convert = lambda text: load(read_document(text))  # noqa: E731
-        immutable = typing.get_origin(hint) is not Mapping
-        return Rule(str, lambda value: document(dump(value)), lru_cache(1024)(parsed) if immutable else parsed)
+        return _document_rule(dump, load, frozen=typing.get_origin(hint) is not Mapping)
     raise TypeError(f"no rule for a column of type {hint!r}")
+
+
+def _document_rule(dump: Convert, load: Convert, *, frozen: bool) -> Rule:
+    """A value as one document; what cannot change is written and read once and then remembered."""
+
+    def write(value: Any) -> str:
+        return document(dump(value))
+
+    def read(text: str) -> Any:
+        return load(read_document(text))
+
+    return Rule(str, lru_cache(1024)(write), lru_cache(1024)(read)) if frozen else Rule(str, write, read)
 
 
 def _tree(hint: Any) -> tuple[Convert, Convert]:
@@ -147,10 +157,9 @@ def _value_tree(cls: type) -> tuple[Convert, Convert]:
 
 @dataclass(frozen=True)
 class Field:
-    """One column of a shape. `path` is where its value sits in the row."""
+    """One column of a shape."""
 
     name: str
-    path: tuple[str, ...]
     rule: Rule
     nullable: bool
 
@@ -161,23 +170,26 @@ class Nest:
 
     start: int
     stop: int
+    place: int
     cls: type
     optional: bool
+    parts: Convert
 
 
-def _fields(cls: type, path: tuple[str, ...], prefix: str, loose: bool) -> tuple[list[Field], list[Nest]]:
+def _fields(cls: type, prefix: str = "", *, loose: bool = False) -> tuple[list[Field], list[Nest]]:
+    """The columns of a class, and which of them make nested values. `loose`: all may be null, for the value may be."""
     found: list[Field] = []
     nests: list[Nest] = []
     hints = typing.get_type_hints(cls)
-    for field in fields(cls):
+    for place, field in enumerate(fields(cls)):
         hint, optional = _optional(hints[field.name])
-        here = (*path, field.name)
         if hint in NESTED:
-            inner, _ = _fields(hint, here, NESTED[hint], loose or optional)
-            nests.append(Nest(len(found), len(found) + len(inner), hint, optional))
+            inner, _ = _fields(hint, NESTED[hint], loose=loose or optional)
+            parts = attrgetter(*(part.name for part in fields(hint)))
+            nests.append(Nest(len(found), len(found) + len(inner), place, hint, optional, parts))
             found += inner
         else:
-            found.append(Field(prefix + field.name, here, rule(hint), optional or loose))
+            found.append(Field(prefix + field.name, rule(hint), optional or loose))
     return found, nests
 
 
@@ -187,25 +199,26 @@ class Shape(Generic[R]):
     def __init__(self, cls: type[R]) -> None:
         self.cls = cls
         self.name = cls.__name__.lower()
-        found, nests = _fields(cls, (), "", False)
+        found, nests = _fields(cls)
         self.fields = tuple(found)
         self.columns = tuple(field.name for field in found)
         self.revised = "revision" in self.columns
         self._nests = tuple(reversed(nests))
-        self._flat = tuple((f.name, f.path[0], f.rule.dump) for f in found if len(f.path) == 1)
-        self._deep = tuple((f.name, f.path[0], f.path[1], f.rule.dump) for f in found if len(f.path) == 2)
+        self._parts: Convert = attrgetter(*(field.name for field in fields(cls)))  # type: ignore[arg-type]
+        self._dumps = tuple((place, f.rule.dump) for place, f in enumerate(found) if f.rule.dump is not None)
         self._loads = tuple(field.rule.load for field in found)
 
-    def dump(self, row: R) -> dict[str, Cell]:
-        """The row's cells by column name."""
-        cells: dict[str, Cell] = {}
-        for name, attribute, dump in self._flat:
-            value = getattr(row, attribute)
-            cells[name] = value if dump is None or value is None else dump(value)
-        for name, outer, attribute, dump in self._deep:
-            nest = getattr(row, outer)
-            value = None if nest is None else getattr(nest, attribute)
-            cells[name] = value if dump is None or value is None else dump(value)
+    def dump(self, row: R) -> list[Cell]:
+        """The row's cells, in the order of `columns`."""
+        cells = list(self._parts(row))
+        for nest in self._nests:
+            inner = cells[nest.place]
+            width = nest.stop - nest.start
+            cells[nest.place : nest.place + 1] = [None] * width if inner is None else nest.parts(inner)
+        for place, dump in self._dumps:
+            value = cells[place]
+            if value is not None:
+                cells[place] = dump(value)
         return cells
 
     def load(self, cells: Sequence[Any]) -> R:

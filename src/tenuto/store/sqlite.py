@@ -36,7 +36,7 @@ class Sqlite:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.core: CoreDialect = SQLiteDialect_pysqlite(paramstyle="named")
+        self.core: CoreDialect = SQLiteDialect_pysqlite(paramstyle="qmark")
 
     def connect(self) -> Connection:
         connection = open_file(self.path, "rw")

@@ -58,7 +58,7 @@ LIFECYCLES: Mapping[str, Lifecycle] = {  # type: ignore[type-arg]
     "conversation": lifecycle.LEASE,
     "message": lifecycle.DELIVERY,
 }
-UNDELIVERED = (DeliveryState.DEFERRED, DeliveryState.CARRIED, DeliveryState.RETRY_WAIT, DeliveryState.AMBIGUOUS)
+UNDELIVERED = (DeliveryState.DEFERRED, DeliveryState.CARRIED, DeliveryState.RETRY_WAIT)
 UNFINISHED = (TaskState.PENDING, TaskState.ACTIVE)
 
 _PARENTS: Mapping[str, str] = {
@@ -263,16 +263,13 @@ UNIQUE = (
 #: What makes a look cost what is due, not what exists.
 SEARCHED = (
     _index("task_due", task.c.look_at, task.c.id, where="look_at IS NOT NULL"),
-    _index("task_active", task.c.id, where=ACTIVE_TASK),
     _index("task_unfinished", task.c.run_id, task.c.id, where=UNFINISHED_TASK),
     _index("task_of_run", task.c.run_id, task.c.id),
-    _index("task_state", task.c.state),
+    _index("task_state", task.c.state, task.c.id),
     _index("conversation_of_task", conversation.c.task_id),
     _index("command_open", command.c.task_id, where=OPEN_COMMAND),
     _index("command_of_task", command.c.task_id, command.c.id),
     _index("command_of_attempt", command.c.attempt_id, command.c.id),
-    _index("command_side", command.c.task_id, command.c.id, where=SIDE_COMMAND),
-    _index("hold_of_command", hold.c.command_id),
     _index("wait_open", wait.c.task_id, wait.c.id, where="closed_at IS NULL"),
     _index("wait_of_task", wait.c.task_id, wait.c.id),
     _index("wake_of_task", wake.c.task_id, wake.c.id),

@@ -7,20 +7,23 @@ tables themselves refuse is a fault of ours and stays an exception.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, NoReturn
 
 from sqlalchemy import bindparam, delete, insert, literal_column, select, update
+from sqlalchemy.sql.base import Executable
 
 from tenuto.model.change import Busy, Commit, Committed, Key, KeyConflict, NotLeader, Replayed, Result, Row, Stale
 from tenuto.model.command import Armed, Command
-from tenuto.model.fact import Event, Fact, FactKind
+from tenuto.model.fact import Fact, FactKind
 from tenuto.model.faults import IllegalMove
 from tenuto.model.ids import CommandId
 from tenuto.model.lifecycle import CommandState
 from tenuto.store import tables
 from tenuto.store.dialect import Connection, Dialect, Parameters, Texts
-from tenuto.store.rows import Shape, at, document, moment, read_document
+from tenuto.store.rows import Cell, Shape, at, document, moment, read_document
 
 #: A clock that stands this much before the last event has gone back.
 WENT_BACK = timedelta(seconds=2)
@@ -52,6 +55,8 @@ _UPDATES = {
 _GUARDS = {
     name: select(tables.TABLES[name].c.revision).where(tables.TABLES[name].c.id == bindparam("id")) for name in _UPDATES
 }
+_FACT = Shape(Fact)
+_NOTHING: Mapping[str, Cell] = {}
 _PLACES: dict[type, tuple[int, Shape[Row]]] = {shape.cls: (place, shape) for place, shape in enumerate(tables.ORDER)}
 
 
@@ -63,53 +68,102 @@ class Refusal(Exception):
         self.result = result
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A commit with its rows as cells: what can be made ready before the writer's turn comes."""
+
+    commit: Commit
+    puts: tuple[tuple[Row, str, str, list[Cell]], ...]
+    facts: tuple[list[Cell], ...]
+
+
 class Transactions:
     """Writes commits on an open transaction of one dialect."""
 
     def __init__(self, dialect: Dialect, texts: Texts) -> None:
         self._dialect = dialect
         self._sql = texts
+        self._inserts = {shape.name: texts.of(_INSERTS[shape.name], shape.columns).sql for shape in tables.ORDER}
+        self._updates = {
+            shape.name: texts.of(_UPDATES[shape.name], shape.columns[1:]).sql for shape in tables.ORDER if shape.revised
+        }
+        self._event = texts.of(_ADD_EVENT, tables.EVENT.columns).sql
 
-    def write(self, connection: Connection, commit: Commit, epoch: int | None, now: datetime) -> Committed:
-        """Write all of `commit` at `now` under `epoch`; Refusal when it may not be, IllegalMove when it never may."""
-        self._fence(connection, epoch)
+    def prepare(self, commit: Commit) -> Prepared:
+        """Turn a commit's rows into cells, parents first; touches no connection."""
+        places = [(*_PLACES[type(row)], row) for row in commit.puts]
+        if len(places) > 1:
+            places.sort(key=_first)
+        puts = []
+        for _, shape, row in places:
+            cells = shape.dump(row)
+            if not shape.revised or cells[1] == 1:
+                puts.append((row, shape.name, self._inserts[shape.name], cells))
+            else:
+                puts.append((row, shape.name, self._updates[shape.name], [*cells[1:], cells[0], cells[1] - 1]))  # type: ignore[operator]
+        return Prepared(commit, tuple(puts), tuple(map(_FACT.dump, commit.facts)))
+
+    def write(self, connection: Connection, prepared: Prepared, epoch: int | None, now: datetime) -> Committed:
+        """Write all of it at `now` under `epoch`; Refusal when it may not be, IllegalMove when it never may."""
+        commit = prepared.commit
+        fenced = self._fence(connection, epoch)
         if commit.key is not None:
             self._know(connection, commit.key)
         if commit.valid_until is not None and now > commit.valid_until:
             raise Refusal(Stale("what was seen is too old to act on"))
         for guard in commit.guards:
-            found = connection.execute(self._sql.of(_GUARDS[guard.table]), {"id": guard.id}).fetchone()
+            found = self._one(connection, _GUARDS[guard.table], {"id": guard.id})
             if found is None or found[0] != guard.revision:
                 raise Refusal(Stale(f"{guard.table} {guard.id}"))
         for command_id in commit.frees:
-            connection.execute(self._sql.of(_FREE), {"command_id": command_id})
-        armed = self._put_all(connection, commit.puts, epoch or 0)
+            connection.execute(self._sql.of(_FREE).sql, (command_id,))
+        armed = self._put_all(connection, prepared, fenced)
         for scope, command_id in commit.holds:
             self._take(connection, scope, command_id)
-        n = self.record(connection, commit.facts, epoch or 0, now)
+        n = self._record(connection, prepared.facts, fenced, now)
         if commit.key is not None:
             self._remember(connection, commit.key, now)
         return Committed(n, armed)
 
-    def record(self, connection: Connection, facts: Sequence[Fact], epoch: int, now: datetime) -> int:
-        """Append `facts` with the next numbers, a clock that went back first; gives the last number."""
-        last = connection.execute(self._sql.of(_LAST)).fetchone()
-        n, before = (0, now) if last is None else (int(last[0]), at(last[1]))
-        if facts and before - now > WENT_BACK and facts[0].kind is not FactKind.CLOCK_WENT_BACK:
-            facts = (went_back(before, now), *facts)
-        sql = self._sql.of(_ADD_EVENT, tables.EVENT.columns)
+    def record(self, connection: Connection, fact: Fact, epoch: int, now: datetime) -> int:
+        """Append one event with the next number, and give that number."""
+        return self._append(connection, self._last(connection, now)[0], (_FACT.dump(fact),), epoch, now)
+
+    def _record(self, connection: Connection, facts: Sequence[list[Cell]], epoch: int, now: datetime) -> int:
+        """Append events with the next numbers, a clock that went back first; gives the last number."""
+        n, before = self._last(connection, now)
+        if facts and before - now > WENT_BACK:
+            facts = (_FACT.dump(went_back(before, now)), *facts)
+        return self._append(connection, n, facts, epoch, now)
+
+    def _append(self, connection: Connection, n: int, facts: Sequence[list[Cell]], epoch: int, now: datetime) -> int:
+        instant = moment(now)
         for fact in facts:
             n += 1
-            connection.execute(sql, tables.EVENT.dump(Event(epoch, n, now, fact)))
+            connection.execute(self._event, (epoch, n, instant, *fact))
         return n
 
-    def _fence(self, connection: Connection, epoch: int | None) -> None:
-        leads = connection.execute(self._sql.of(_EPOCH)).fetchone()
+    def _last(self, connection: Connection, now: datetime) -> tuple[int, datetime]:
+        """The number and the moment of the last event; 0 and now before the first."""
+        last = self._one(connection, _LAST)
+        return (0, now) if last is None else (int(last[0]), at(last[1]))
+
+    def _one(self, connection: Connection, statement: Executable, cells: Parameters = _NOTHING) -> Any:
+        sentence = self._sql.of(statement)
+        return connection.execute(sentence.sql, sentence.cells(cells)).fetchone()
+
+    def _add(self, connection: Connection, statement: Executable, cells: Parameters) -> None:
+        sentence = self._sql.of(statement, tuple(cells))
+        connection.execute(sentence.sql, sentence.cells(cells))
+
+    def _fence(self, connection: Connection, epoch: int | None) -> int:
+        leads = self._one(connection, _EPOCH)
         if epoch is None or leads is None or leads[0] != epoch:
             raise Refusal(NotLeader(0 if leads is None else int(leads[0])))
+        return epoch
 
     def _know(self, connection: Connection, key: Key) -> None:
-        known = connection.execute(self._sql.of(_KEY), {"scope": key.scope, "key": key.key}).fetchone()
+        known = self._one(connection, _KEY, {"scope": key.scope, "key": key.key})
         if known is not None:
             raise Refusal(Replayed(read_document(known[1])) if known[0] == key.digest else KeyConflict(key.key))
 
@@ -121,51 +175,38 @@ class Transactions:
             "result": document(dict(key.result)),
             "at": moment(now),
         }
-        connection.execute(self._sql.of(_ADD_KEY, tuple(cells)), cells)
+        self._add(connection, _ADD_KEY, cells)
 
-    def _put_all(self, connection: Connection, puts: Sequence[Row], epoch: int) -> tuple[Armed, ...]:
+    def _put_all(self, connection: Connection, prepared: Prepared, epoch: int) -> tuple[Armed, ...]:
         armed = []
-        for row in sorted(puts, key=lambda row: _PLACES[type(row)][0]) if len(puts) > 1 else puts:
+        for row, name, sql, cells in prepared.puts:
             if isinstance(row, Command) and self._arms(connection, row):
                 if row.epoch != epoch:
                     raise Refusal(NotLeader(epoch))
                 armed.append(Armed(row))
-            self._put(connection, row)
+            try:
+                if connection.execute(sql, cells).rowcount != 1:
+                    raise Refusal(Stale(f"{name} {row.id}"))
+            except self._dialect.failure as error:
+                self._explain(error, f"{name} {row.id}")
         return tuple(armed)
 
     def _arms(self, connection: Connection, command: Command) -> bool:
         """Whether this put is the one that arms it: a later revision of an armed command is not armed again."""
         if command.state is not CommandState.ARMED or command.revision == 1:
             return command.state is CommandState.ARMED
-        before = connection.execute(self._sql.of(_COMMAND_STATE), {"id": command.id}).fetchone()
+        before = self._one(connection, _COMMAND_STATE, {"id": command.id})
         return before is None or before[0] != CommandState.ARMED.value
 
-    def _put(self, connection: Connection, row: Row) -> None:
-        _, shape = _PLACES[type(row)]
-        cells = shape.dump(row)
-        try:
-            if not shape.revised or cells["revision"] == 1:
-                connection.execute(self._sql.of(_INSERTS[shape.name], shape.columns), cells)
-                return
-            identifier = cells.pop("id")
-            columns = shape.columns[1:]
-            cells["its_id"] = identifier
-            cells["its_revision"] = cells["revision"] - 1  # type: ignore[operator]
-            if connection.execute(self._sql.of(_UPDATES[shape.name], columns), cells).rowcount != 1:
-                raise Refusal(Stale(f"{shape.name} {identifier}"))
-        except self._dialect.failure as error:
-            self._explain(error, f"{shape.name} {row.id}")
-
     def _take(self, connection: Connection, scope: str, command_id: CommandId) -> None:
-        cells: Parameters = {"scope": scope, "command_id": command_id}
         try:
-            connection.execute(self._sql.of(_ADD_HOLD, tuple(cells)), cells)
+            self._add(connection, _ADD_HOLD, {"scope": scope, "command_id": command_id})
         except self._dialect.failure as error:
             if self._dialect.taken(error) is not None:
                 raise Refusal(Busy(scope)) from error
             self._explain(error, f"hold {scope}")
 
-    def _explain(self, error: Exception, what: str) -> None:
+    def _explain(self, error: Exception, what: str) -> NoReturn:
         """Raise what a driver's error means for the row it came from."""
         taken = self._dialect.taken(error)
         if taken is not None:
@@ -173,6 +214,10 @@ class Transactions:
         if self._dialect.refused(error):
             raise IllegalMove(f"the registry refuses {what}: {error}") from error
         raise error
+
+
+def _first(place: tuple[int, Any, Any]) -> int:
+    return place[0]
 
 
 def went_back(before: datetime, now: datetime) -> Fact:

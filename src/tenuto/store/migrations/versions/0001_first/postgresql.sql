@@ -142,13 +142,11 @@ CREATE TABLE task (
 	FOREIGN KEY(parent) REFERENCES task (id)
 )
 ;;
-CREATE INDEX task_active ON task (id) WHERE state IN ('active')
-;;
 CREATE INDEX task_due ON task (look_at, id) WHERE look_at IS NOT NULL
 ;;
 CREATE INDEX task_of_run ON task (run_id, id)
 ;;
-CREATE INDEX task_state ON task (state)
+CREATE INDEX task_state ON task (state, id)
 ;;
 CREATE INDEX task_unfinished ON task (run_id, id) WHERE state IN ('active', 'pending')
 ;;
@@ -347,16 +345,12 @@ CREATE INDEX command_of_task ON command (task_id, id)
 ;;
 CREATE INDEX command_open ON command (task_id) WHERE state IN ('ambiguous', 'armed', 'submitted')
 ;;
-CREATE INDEX command_side ON command (task_id, id) WHERE kind IN ('check', 'interrupt')
-;;
 CREATE TABLE hold (
 	scope TEXT NOT NULL,
 	command_id TEXT NOT NULL,
 	PRIMARY KEY (scope),
 	FOREIGN KEY(command_id) REFERENCES command (id)
 )
-;;
-CREATE INDEX hold_of_command ON hold (command_id)
 ;;
 CREATE TABLE message (
 	id TEXT NOT NULL,
@@ -386,7 +380,7 @@ CREATE TABLE message (
 ;;
 CREATE INDEX message_of_task ON message (task_id, id)
 ;;
-CREATE INDEX message_undelivered ON message (task_id, id) WHERE state IN ('ambiguous', 'carried', 'deferred', 'retry_wait')
+CREATE INDEX message_undelivered ON message (task_id, id) WHERE state IN ('carried', 'deferred', 'retry_wait')
 ;;
 CREATE FUNCTION task_moves() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'task: no such move' USING ERRCODE = 'check_violation'; END $$

@@ -150,13 +150,11 @@ CREATE TABLE task (
 )
  STRICT
 ;;
-CREATE INDEX task_active ON task (id) WHERE state IN ('active')
-;;
 CREATE INDEX task_due ON task (look_at, id) WHERE look_at IS NOT NULL
 ;;
 CREATE INDEX task_of_run ON task (run_id, id)
 ;;
-CREATE INDEX task_state ON task (state)
+CREATE INDEX task_state ON task (state, id)
 ;;
 CREATE INDEX task_unfinished ON task (run_id, id) WHERE state IN ('active', 'pending')
 ;;
@@ -363,8 +361,6 @@ CREATE INDEX command_of_task ON command (task_id, id)
 ;;
 CREATE INDEX command_open ON command (task_id) WHERE state IN ('ambiguous', 'armed', 'submitted')
 ;;
-CREATE INDEX command_side ON command (task_id, id) WHERE kind IN ('check', 'interrupt')
-;;
 CREATE TABLE hold (
 	scope TEXT NOT NULL,
 	command_id TEXT NOT NULL,
@@ -373,8 +369,6 @@ CREATE TABLE hold (
 )
  WITHOUT ROWID,
  STRICT
-;;
-CREATE INDEX hold_of_command ON hold (command_id)
 ;;
 CREATE TABLE message (
 	id TEXT NOT NULL,
@@ -405,7 +399,7 @@ CREATE TABLE message (
 ;;
 CREATE INDEX message_of_task ON message (task_id, id)
 ;;
-CREATE INDEX message_undelivered ON message (task_id, id) WHERE state IN ('ambiguous', 'carried', 'deferred', 'retry_wait')
+CREATE INDEX message_undelivered ON message (task_id, id) WHERE state IN ('carried', 'deferred', 'retry_wait')
 ;;
 CREATE TRIGGER task_moves BEFORE UPDATE OF state ON task FOR EACH ROW
 WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'active' AND NEW.state = 'cancelled') OR (OLD.state = 'active' AND NEW.state = 'completed') OR (OLD.state = 'active' AND NEW.state = 'failed') OR (OLD.state = 'active' AND NEW.state = 'pending') OR (OLD.state = 'pending' AND NEW.state = 'active') OR (OLD.state = 'pending' AND NEW.state = 'cancelled') OR (OLD.state = 'pending' AND NEW.state = 'completed') OR (OLD.state = 'pending' AND NEW.state = 'failed'))
