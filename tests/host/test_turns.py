@@ -239,6 +239,7 @@ async def test_a_later_supervisor_shuts_out_an_earlier_one(room: Room) -> None:
 async def test_looking_at_a_live_turn_is_cheap(room: Room) -> None:
     mine, _ = await room.perform(room.turn("sleep", "600"))
     clock = room.executor._clock
+    facts = await room.look(mine)
     began = clock.monotonic()
     for _ in range(200):
         facts = await room.look(mine)

@@ -2,5 +2,5 @@
 
 The host claims its journal, starts the program and writes down how it ended; it needs nobody of ours to
 live. This side launches hosts, reads their journals and tells what is left running. What the host itself
-imports (turn, claim, program, kin, watch, fences) stands on the standard library alone.
+imports (turn, carry, claim, program, kin, watch, fences) stands on the standard library alone.
 """

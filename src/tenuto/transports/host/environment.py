@@ -57,13 +57,15 @@ def of_file(file: Path) -> Mapping[str, str]:
         return {}
     except OSError as error:
         raise MissingError(f"{file} cannot be read ({error.strerror})") from None
-    with os.fdopen(descriptor, "rb") as opened:
+    try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_size > FILE_LIMIT:
             raise MissingError(f"{file} is not a file of at most {FILE_LIMIT} bytes")
         if about.st_mode & 0o077 or about.st_uid != os.geteuid():
             raise MissingError(f"{file} may be read by others; it must be yours alone (mode 0600)")
-        text = opened.read(FILE_LIMIT).decode("utf-8", "surrogateescape")
+        text = os.read(descriptor, FILE_LIMIT).decode("utf-8", "surrogateescape")
+    finally:
+        os.close(descriptor)
     values: dict[str, str] = {}
     for line in text.splitlines():
         name, equals, value = line.strip().partition("=")

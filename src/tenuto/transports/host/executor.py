@@ -22,7 +22,7 @@ from tenuto.model.ids import CommandId
 from tenuto.model.work import Agent
 from tenuto.ports import Check, Clock, Fuse, Halt, Order, Turn
 from tenuto.transports import processes
-from tenuto.transports.host import claim, environment, journal, objection, sight, turn
+from tenuto.transports.host import carry, claim, environment, journal, objection, sight
 from tenuto.transports.host.bell import Bell, Deaths
 from tenuto.transports.host.halting import Halting
 from tenuto.transports.host.journal import Journal
@@ -158,7 +158,7 @@ class HostExecutor:
         if any("\0" in part for part in (*order.argv, order.cwd)):
             raise ValueError("a program's arguments and directory cannot hold a NUL")
 
-    def _ordered(self, command: Command, order: Turn | Check) -> turn.Order:
+    def _ordered(self, command: Command, order: Turn | Check) -> carry.Order:
         kind, prompt = ("turn", order.prompt) if isinstance(order, Turn) else ("check", "")
         given = {**order.given, "TENUTO_TASK": command.task_id, sight.COMMAND: command.id}
         env = environment.resolve(order.env, given, self._surroundings, self._env_file)
@@ -184,7 +184,7 @@ class HostExecutor:
             "fuse": self._host_fuse,
         }
 
-    async def _launch(self, command_id: CommandId, ordered: turn.Order) -> None:
+    async def _launch(self, command_id: CommandId, ordered: carry.Order) -> None:
         """Start the host in a thread; should nobody wait for it any more, its end is heard all the same."""
         loop = asyncio.get_running_loop()
         starting = loop.run_in_executor(None, launch, ordered, self._fuse)

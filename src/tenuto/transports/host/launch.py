@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tenuto.ports import Fuse
-from tenuto.transports.host import turn
+from tenuto.transports.host import carry, turn
 from tenuto.transports.processes import identity_of
 
 SCRIPT: Final = str(Path(turn.__file__).resolve())
@@ -31,13 +31,13 @@ class TooLongError(Exception):
     """The order is longer than a host reads; nothing was started."""
 
 
-def launch(order: turn.Order, fuse: Fuse) -> int:
+def launch(order: carry.Order, fuse: Fuse) -> int:
     """Start a host and hand it the order; its pid. OSError when it could not be started.
 
     A host that dies while it reads is no error here: its journal and its end tell what happened.
     """
     encoded = json.dumps(order).encode("ascii")
-    if len(encoded) + 256 > turn.ORDER_LIMIT:  # the host's own identity is still to come
+    if len(encoded) + 256 > carry.ORDER_LIMIT:  # the host's own identity is still to come
         raise TooLongError("the order is longer than a host reads")
     fuse.burn("handover.before_spawn")
     reading, writing = os.pipe()

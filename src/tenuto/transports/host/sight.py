@@ -84,11 +84,13 @@ def agent_of(seen: Journal, performer: Presence) -> Presence:
             return Presence.ALIVE
         return Presence.UNKNOWN if found.doubtful else Presence.GONE
     since = seen.host.start if seen.host is not None else None
-    agent = _of(processes.carriers(name, value, since=since))
-    if agent is Presence.GONE and performer is Presence.GONE:
-        # A child that its host had forked and that is not the program yet still looks like the host.
-        return _of(processes.carriers(BADGE, seen.command_id, since=since))
-    return agent
+    if performer is Presence.GONE:
+        # A child that its host has forked and that is not the program yet still carries what the host did. It can
+        # only turn from that into the program, so this is asked first.
+        forked = _of(processes.carriers(BADGE, seen.command_id, since=since))
+        if forked is not Presence.GONE:
+            return forked
+    return _of(processes.carriers(name, value, since=since))
 
 
 def nobody_left(seen: Journal) -> bool:

@@ -88,7 +88,7 @@ class Watch:
         self._bytes = 0
         self._cut: str | None = None
         self._kill_at = 0.0
-        self._killed = False
+        self._status: int | None = None
         self._ended_at: float | None = None
         for descriptor in (program.out, program.err, ears.hearing):
             self._poll.register(descriptor, select.POLLIN)
@@ -97,7 +97,7 @@ class Watch:
         """Wait for the end, ending the program when its time is over or somebody asks."""
         while True:
             now = time.monotonic()
-            if self._ended_at is None and _has_ended(self._program.pid):
+            if self._ended_at is None and self._has_ended():
                 self._ended_at = now
             self._press(now)
             if self._over(now):
@@ -106,8 +106,9 @@ class Watch:
         self._sweep()
         # Twice before nobody: a process that is just being replaced by exec shows no environment.
         survivors = len(kin(self._program.pid, self._badge) or kin(self._program.pid, self._badge))
-        _, status = os.waitpid(self._program.pid, 0)
-        code = os.waitstatus_to_exitcode(status)
+        if self._status is None:
+            _, self._status = os.waitpid(self._program.pid, 0)
+        code = os.waitstatus_to_exitcode(self._status)
         for descriptor in self._open:
             os.close(descriptor)
         cut = self._cut or ("killed" if code < 0 else None)
@@ -126,7 +127,6 @@ class Watch:
             signal_all(self._program.pid, self._badge, signal.SIGTERM)
             signal_all(self._program.pid, self._badge, signal.SIGCONT)
         elif self._cut is not None and now >= self._kill_at:
-            self._killed = True
             signal_all(self._program.pid, self._badge, signal.SIGKILL)
 
     def _over(self, now: float) -> bool:
@@ -177,7 +177,12 @@ class Watch:
             self._scanner.feed(chunk)
         return True
 
-
-def _has_ended(pid: int) -> bool:
-    """Whether the leader has ended; it stays unreaped, so that its number stays its own."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    def _has_ended(self) -> bool:
+        """Whether the leader has ended; where that can be asked it stays unreaped, so that its number stays its own."""
+        pid = self._program.pid
+        if hasattr(os, "waitid"):
+            return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        reaped, status = os.waitpid(pid, os.WNOHANG)
+        if reaped == pid:
+            self._status = status
+        return reaped == pid
