@@ -11,23 +11,24 @@ import sqlite3
 from pathlib import Path
 from typing import Literal, overload
 
-from tenuto.model.faults import Corrupt, NotFound, UnsupportedVersion
+from tenuto.model.faults import Corrupt, Mistake, NotFound, UnsupportedVersion
 from tenuto.model.snapshot import Registry
 from tenuto.ports import Clock, Minter
 from tenuto.store.dialect import Texts
 from tenuto.store.ledger import TableLedger
-from tenuto.store.reader import TableReader
+from tenuto.store.reading import ReadOnlyLedger
 from tenuto.store.sqlite import APPLICATION, Sqlite, broken
 
 #: The schema this program writes, and every one it can carry forward.
 PRESENT = "0001"
 KNOWN = ("0001",)
 
+SERVER = "postgresql://"
 _MAGIC = b"SQLite format 3\x00"
 
 
 @overload
-def open_registry(where: str | Path, clock: Clock, *, minter: Minter, read_only: Literal[True]) -> TableReader: ...
+def open_registry(where: str | Path, clock: Clock, *, minter: Minter, read_only: Literal[True]) -> ReadOnlyLedger: ...
 
 
 @overload
@@ -38,27 +39,57 @@ def open_registry(
 
 def open_registry(
     where: str | Path, clock: Clock, *, minter: Minter, read_only: bool = False
-) -> TableLedger | TableReader:
-    """The registry at a path or `sqlite:///` URL, made if it is not there.
+) -> TableLedger | ReadOnlyLedger:
+    """The registry at a path or URL (`sqlite:///PATH`, `postgresql://...`), made if it is not there.
 
     Read-only it must exist and be of the present schema. Raises NotFound, Corrupt or UnsupportedVersion; whatever is
     refused keeps its bytes.
     """
+    if isinstance(where, str) and where.startswith(SERVER):
+        return _open_server(where, clock, minter, read_only=read_only)
     path = place(where)
     version = version_of(path)
     dialect = Sqlite(path)
     if read_only:
-        if version is None:
-            raise NotFound(f"there is no registry at {path}; a supervisor makes it when it first starts")
-        if version != PRESENT:
-            raise UnsupportedVersion(f"{path} has schema {version}; start the supervisor once to carry it forward")
-        return TableReader(dialect, Texts(dialect.core))
+        _readable(version, str(path))
+        return ReadOnlyLedger(dialect, Texts(dialect.core))
     if version != PRESENT:
         _make_place(path)
         from tenuto.store.migrating import carry_forward
 
         carry_forward(path, Registry(minter.new("registry"), 1, clock.now()))
     return TableLedger(dialect, clock)
+
+
+def _open_server(url: str, clock: Clock, minter: Minter, *, read_only: bool) -> TableLedger | ReadOnlyLedger:
+    from tenuto.store.postgresql import Postgresql
+
+    dialect = Postgresql(url)
+    version = dialect.version()
+    _known(version, "this database")
+    if read_only:
+        _readable(version, "this database")
+        return ReadOnlyLedger(dialect, Texts(dialect.core))
+    if version != PRESENT:
+        from tenuto.store.migrating import carry_server_forward
+
+        carry_server_forward(url, Registry(minter.new("registry"), 1, clock.now()))
+    return TableLedger(dialect, clock)
+
+
+def _readable(version: str | None, where: str) -> None:
+    if version is None:
+        raise NotFound(f"there is no registry in {where}; a supervisor makes it when it first starts")
+    if version != PRESENT:
+        raise UnsupportedVersion(f"{where} has schema {version}; start the supervisor once to carry it forward")
+
+
+def _known(version: str | None, where: str) -> None:
+    if version is not None and version not in KNOWN:
+        raise UnsupportedVersion(
+            f"{where} has schema {version}, which this program ({PRESENT}) does not know; it was left as it is."
+            " Use the newer program that made it, or restore a backup that this one made"
+        )
 
 
 def place(where: str | Path) -> Path:
@@ -68,7 +99,8 @@ def place(where: str | Path) -> Path:
     if where.startswith("sqlite:///"):
         return Path(where.removeprefix("sqlite:///"))
     if "://" in where:
-        raise UnsupportedVersion(f"no database of the kind {where.partition('://')[0]} is known; use sqlite:///PATH")
+        kind = where.partition("://")[0]
+        raise Mistake(f"no database of the kind {kind} is known; use a path, sqlite:///PATH or {SERVER}...", field="db")
     return Path(where)
 
 
@@ -91,11 +123,7 @@ def version_of(path: Path) -> str | None:
     except sqlite3.DatabaseError as error:
         translated = Sqlite(path).translated(error)
         raise (Corrupt(broken(path, str(error))) if translated is error else translated) from error
-    if version is not None and version not in KNOWN:
-        raise UnsupportedVersion(
-            f"{path} has schema {version}, which this program ({PRESENT}) does not know; it was left as it is."
-            " Use the newer program that made it, or restore a backup that this one made"
-        )
+    _known(version, str(path))
     return version
 
 

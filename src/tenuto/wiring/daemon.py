@@ -100,9 +100,7 @@ async def assembled(
     )
     wheel = Wheel(cycle, ledger, clock, fuse)
     wheels.append(wheel)
-    residency = Residency(
-        ledger, cycle, wheel, clock, fuse, myself(settings, minter, clock), gone=_gone
-    )
+    residency = Residency(ledger, cycle, wheel, clock, fuse, myself(settings, minter, clock), gone=_gone)
     desk = Desk(
         ledger,
         cycle,
@@ -120,6 +118,18 @@ async def assembled(
     finally:
         await executor.close()
         await ledger.close()
+
+
+def reading_desk(settings: Settings) -> tuple[Desk, Callable[[], None]]:
+    """A desk that only reads, with what closes it; raises NotFound, Corrupt or UnsupportedVersion."""
+    clock, minter, fuse = SystemClock(), RandomMinter(), NoFuse()
+    reader = open_registry(settings.database, clock, minter=minter, read_only=True)
+    executor = HostExecutor(settings.journal, settings.bell, settings.env_file, reader.registry().id, clock, fuse)
+    surroundings = Surroundings("", "", "")
+    executors = {executor.name: executor}
+    cycle = Cycle(reader, executors, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots)
+    desk = Desk(reader, cycle, clock, minter, slots=settings.slots, defaults=settings.policy, executors=executors)
+    return desk, reader.close_readers
 
 
 def _gone(holder: Leadership) -> bool:

@@ -11,8 +11,6 @@ import socket
 import time
 from datetime import UTC, datetime
 
-import uuid_utils
-
 from tenuto.model.evidence import Presence
 from tenuto.model.ids import spelled
 from tenuto.model.snapshot import Leadership
@@ -36,6 +34,8 @@ class RandomMinter:
 
     def new(self, kind: str) -> str:
         """A fresh identifier of a kind."""
+        import uuid_utils  # a compiled library that quick commands can do without
+
         return spelled(kind, uuid_utils.uuid7().int)
 
     def secret(self) -> str:

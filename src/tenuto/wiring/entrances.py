@@ -1,0 +1,205 @@
+"""What the command line reaches outside, fulfilled.
+
+Implements `surfaces.cli.entrances.Entrances`. Everything heavy is imported inside the method that needs it, so that a
+quick command stays quick.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenuto.config import Settings, load
+from tenuto.surfaces.cli.entrances import (
+    AlreadyLed,
+    Check,
+    Glance,
+    NotSpawned,
+    Places,
+    Proof,
+    Spawned,
+)
+from tenuto.wiring.world import RandomMinter, SystemClock
+
+if TYPE_CHECKING:
+    from tenuto.engine.desk import Desk
+
+
+class RealEntrances:
+    """The entrances of one configuration; settings are read when they are first needed."""
+
+    def __init__(
+        self, environ: Mapping[str, str] = os.environ, config: Path | None = None, db: str | None = None
+    ) -> None:
+        self._environ = environ
+        self._config = config
+        self._db = db
+        self._settings: Settings | None = None
+        self._clock = SystemClock()
+        self._mint = RandomMinter()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force; raises Mistake when they cannot be read."""
+        if self._settings is None:
+            self._settings = load(self._environ, self._config, self._db)
+        return self._settings
+
+    @property
+    def places(self) -> Places:
+        """Where everything lies."""
+        settings = self.settings
+        origin = "TENUTO_HOME" if settings.home is not None else "the platform"
+        if self._config is not None:
+            origin = "--config"
+        return Places(
+            home=settings.state,
+            home_from=origin,
+            config=settings.config_file,
+            registry=settings.database if "://" in settings.database else str(settings.registry_path),
+            registry_file=settings.registry_path,
+            socket=settings.socket,
+            operator_token=settings.operator_token,
+            log=settings.log,
+            spool=settings.spool,
+        )
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The process's environment."""
+        return self._environ
+
+    def chosen(self, *, config: Path | None, db: str | None) -> RealEntrances:
+        """The same for another configuration or registry."""
+        return RealEntrances(self._environ, config or self._config, db or self._db)
+
+    def now(self) -> datetime:
+        """The present."""
+        return self._clock.now()
+
+    def fresh_key(self) -> str:
+        """A fresh idempotency key."""
+        return self._mint.secret()
+
+    def glance(self) -> Glance:
+        """The supervisor as its lease row and the process table tell of it."""
+        from tenuto.engine.residency import standing
+        from tenuto.wiring.glance import Glimpse, presence_of
+
+        glimpse = Glimpse(self.settings.registry_path)
+        lease = glimpse.lease
+        word = standing(lease, presence_of(lease), self.now())
+        return Glance(
+            standing=word,
+            epoch=lease.epoch if lease else None,
+            owner=lease.owner if lease else None,
+            host=lease.host if lease else None,
+            pid=lease.pid if lease else None,
+            since=lease.taken_at if lease else None,
+            renewed=lease.renewed_at if lease else None,
+            until=lease.expires_at if lease else None,
+            released=lease.released_at if lease else None,
+            stop_asked=lease.stop_asked_at if lease else None,
+            registry_id=glimpse.registry_id,
+            held_at=glimpse.held_at,
+            held_by=glimpse.held_by,
+            tasks=glimpse.tasks,
+            open_commands=glimpse.open_commands,
+        )
+
+    def open_desk_readonly(self) -> tuple[Desk, Callable[[], None]]:
+        """A desk on which nothing can be changed."""
+        from tenuto.wiring.daemon import reading_desk
+
+        return reading_desk(self.settings)
+
+    def run_supervisor_foreground(self) -> int:
+        """Lead and serve until stopped."""
+        from tenuto.wiring import launch
+
+        return launch.foreground(self.settings, detached="TENUTO_START_TOKEN" in self._environ)
+
+    def spawn_supervisor_detached(self, within: timedelta) -> Spawned | AlreadyLed | NotSpawned:
+        """Start a supervisor in a session of its own and wait until its lease row proves it."""
+        from tenuto.wiring import launch
+
+        before = self.glance()
+        if before.standing in ("live", "stop-fenced", "stale-alive"):
+            return AlreadyLed(before)
+        token = launch.start_token()
+        try:
+            process = launch.detached(self.settings, token, self._arguments())
+        except OSError as error:
+            return NotSpawned(f"it could not be started: {error}", self.settings.log)
+
+        def proven() -> bool:
+            seen = self.glance()
+            return seen.owner == token and seen.standing == "live" and self.settings.socket.exists()
+
+        if launch.waited(process, proven, within):
+            return Spawned(self.glance())
+        now = self.glance()
+        if now.owner != token and now.standing == "live":
+            return AlreadyLed(now)
+        code = process.poll()
+        reason = "it did not come to lead in time" if code is None else f"it ended with exit code {code}"
+        return NotSpawned(f"{reason}; {_last_line(self.settings.log)}", self.settings.log)
+
+    def _arguments(self) -> tuple[str, ...]:
+        told: list[str] = []
+        if self._config is not None:
+            told += ["--config", str(self._config.absolute())]
+        if self._db is not None:
+            told += ["--db", self._db]
+        return tuple(told)
+
+    def spool(self, verb: str, params: Mapping[str, object], key: str) -> Path:
+        """Write an agent's words durably where the next supervisor finds them."""
+        from tenuto.transports import spool
+
+        place = Path(self._environ.get("TENUTO_SPOOL") or self.settings.spool)
+        token, task = self._environ["TENUTO_TOKEN"], self._environ.get("TENUTO_TASK", "")
+        return spool.put(place, verb=verb, params=params, key=key, token=token, task=task, at=self.now())
+
+    def doctor(self) -> Sequence[Check]:
+        """Look at everything; changes nothing."""
+        from tenuto.wiring.doctor import checks
+
+        return checks(self)
+
+    def database(self, act: str, target: Path | None, say: Callable[[str], None]) -> Proof:
+        """Upgrade, check or back up the registry."""
+        from tenuto.wiring.keeping import database
+
+        return database(self, act, target, say)
+
+    def demo(self, *, keep: bool, say: Callable[[str], None]) -> Proof:
+        """The demonstration."""
+        from tenuto.proof.demo import demo
+
+        return demo(keep=keep, say=say)
+
+    def crash_matrix(self, *, points: int, seed: int, jobs: int, say: Callable[[str], None]) -> Proof:
+        """Kill at many points."""
+        from tenuto.proof.matrix import as_proof
+
+        return as_proof(points=points, seed=seed, jobs=jobs, say=say)
+
+    def bench(self, *, seconds: int, say: Callable[[str], None]) -> Proof:
+        """Measure this machine."""
+        from tenuto.proof.bench import bench
+
+        return bench(seconds=seconds, say=say)
+
+
+def _last_line(log: Path) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(log.stat().st_size - 4096, 0))
+            lines = file.read().decode("utf-8", "replace").strip().splitlines()
+    except OSError:
+        return "its log cannot be read"
+    return lines[-1][-300:] if lines else "its log is empty"
