@@ -17,10 +17,12 @@ from typing import assert_never
 from tenuto.core import control, decide
 from tenuto.core import wake as wakes
 from tenuto.engine.cycle import Cycle
+from tenuto.engine.residency import Standing, standing
 from tenuto.model.change import Busy, Commit, Committed, Key, KeyConflict, NotLeader, Replayed, Stale
 from tenuto.model.command import Attempt, Command
 from tenuto.model.conversation import Conversation
 from tenuto.model.decision import Because
+from tenuto.model.evidence import Presence
 from tenuto.model.fact import Event, Fact, FactKind, Scalar
 from tenuto.model.faults import Conflict, Mistake, NoSupervisor, NotAllowed, NotFound, Refused
 from tenuto.model.ids import LETTERS, CommandId, RunId, TaskId, TextId, WaitId, WakeId
@@ -164,6 +166,7 @@ class Desk:
         ring: Callable[[TaskId], None] | None = None,
         stop: Callable[[], None] | None = None,
         troubles: Callable[[], Sequence[str]] = tuple,
+        presence: Callable[[Leadership], Presence] = lambda _holder: Presence.UNKNOWN,
     ) -> None:
         self._ledger = ledger
         self._cycle = cycle
@@ -175,6 +178,7 @@ class Desk:
         self._ring = ring
         self._stop = stop
         self._troubles = troubles
+        self._presence = presence
 
     # -- names
 
@@ -216,6 +220,17 @@ class Desk:
 
     def leadership(self) -> Leadership | None:
         return self._ledger.leadership()
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def standing(self) -> Standing:
+        """What the lease row and the holder's process say of the supervisor now."""
+        lease = self._ledger.leadership()
+        return standing(lease, self._presence(lease) if lease is not None else Presence.UNKNOWN, self._clock.now())
+
+    def last_event(self) -> int:
+        return self._ledger.last_event()
 
     def counts(self) -> Mapping[str, int]:
         return self._ledger.counts()

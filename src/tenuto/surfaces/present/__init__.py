@@ -1,0 +1,83 @@
+"""Values as JSON and as sentences: what every face says, and the only place where it is worded.
+
+Faces print what is made here. Nothing here reads the registry, decides, or knows a framework; a `Because` is passed on
+word for word, and neither a secret nor the body of a prompt can be reached from here.
+"""
+
+from tenuto.surfaces.present.errors import NOT_AS_ASKED, error, explanation
+from tenuto.surfaces.present.rows import (
+    OBJECTIVE_SHOWN,
+    attempt,
+    because,
+    command,
+    conversation,
+    event,
+    instant,
+    item,
+    message,
+    report,
+    run,
+    seconds,
+    task,
+    wait,
+    wake,
+)
+from tenuto.surfaces.present.sentences import did, rest, size, span, told
+from tenuto.surfaces.present.wholes import (
+    commands,
+    done,
+    events,
+    explained,
+    explained_at,
+    followed,
+    items,
+    messages,
+    policy,
+    reports,
+    run_whole,
+    runs,
+    shown,
+    status,
+    tasks,
+)
+
+__all__ = [
+    "NOT_AS_ASKED",
+    "OBJECTIVE_SHOWN",
+    "attempt",
+    "because",
+    "command",
+    "commands",
+    "conversation",
+    "did",
+    "done",
+    "error",
+    "event",
+    "events",
+    "explained",
+    "explained_at",
+    "explanation",
+    "followed",
+    "instant",
+    "item",
+    "items",
+    "message",
+    "messages",
+    "policy",
+    "report",
+    "reports",
+    "rest",
+    "run",
+    "run_whole",
+    "runs",
+    "seconds",
+    "shown",
+    "size",
+    "span",
+    "status",
+    "task",
+    "tasks",
+    "told",
+    "wait",
+    "wake",
+]

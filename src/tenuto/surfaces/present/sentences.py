@@ -1,0 +1,161 @@
+"""Sentences for people: what happened, what a verb did, how a task stands.
+
+Every fact of the catalogue has one sentence here. Words that came from outside are shortened, and control characters
+in them are shown as what they are, so that nothing a program said can move a cursor or forge a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from tenuto.model.fact import Event, FactKind, Scalar
+from tenuto.model.ids import short
+from tenuto.model.work import Task
+
+#: One sentence per kind of fact. `{name}` is the datum of that name, or a dash.
+SENTENCES: Mapping[FactKind, str] = {
+    FactKind.SUPERVISOR_LEADS: "a supervisor leads",
+    FactKind.SUPERVISOR_STOPPED: "the supervisor stopped",
+    FactKind.HOLD_SET: "everything is held, by {by}",
+    FactKind.HOLD_LIFTED: "the hold is lifted, by {by}",
+    FactKind.CLOCK_WENT_BACK: "the clock went back from {from} to {to}",
+    FactKind.RUN_CREATED: "the run was made: {title}",
+    FactKind.RUN_CHANGED: "the run's policy was changed",
+    FactKind.RUN_STOPPED: "the run was stopped, by {by}",
+    FactKind.TASK_CREATED: "the task was made: {title}",
+    FactKind.TASK_STARTED: "the task was given a slot",
+    FactKind.TASK_SLOT_BACK: "the task gave its slot back",
+    FactKind.TASK_PAUSED: "paused, by {by}",
+    FactKind.TASK_RESUMED: "resumed, by {by}",
+    FactKind.TASK_POLICY: "its policy was changed, by {by}",
+    FactKind.TASK_STALL_WARNED: "{without} turns without durable progress",
+    FactKind.TASK_STALLED: "paused for no progress, after {without} turns",
+    FactKind.TASK_PROGRESSED: "durable progress: {why}",
+    FactKind.TASK_CLAIMED: "the agent says it is complete: {evidence}",
+    FactKind.TASK_CHECK_FAILED: "the acceptance did not hold: {why}",
+    FactKind.TASK_COMPLETED: "completed: {reason}",
+    FactKind.TASK_FAILED: "failed: {reason}",
+    FactKind.TASK_CANCELLED: "cancelled: {reason}",
+    FactKind.CONVERSATION_OPENED: "a conversation was opened",
+    FactKind.CONVERSATION_CLAIMED: "a conversation holds the task, lease {lease_number}",
+    FactKind.CONVERSATION_SUPERSEDED: "a conversation was superseded",
+    FactKind.CONVERSATION_ENDED: "a conversation ended",
+    FactKind.ATTEMPT_ARMED: "turn {number} was written down ({reason})",
+    FactKind.ATTEMPT_ENDED: "turn {number} ended: {outcome}",
+    FactKind.COMMAND_ARMED: "a {kind} was armed",
+    FactKind.COMMAND_SUBMITTED: "it was handed over",
+    FactKind.COMMAND_ACKNOWLEDGED: "it is proven that it took effect",
+    FactKind.COMMAND_AMBIGUOUS: "it is not known whether it took effect",
+    FactKind.COMMAND_FAILED: "it is proven that nothing happened",
+    FactKind.COMMAND_RELEASED: "it was released by a person's verdict",
+    FactKind.COMMAND_CANCELLED: "it was cancelled before it was armed",
+    FactKind.WAIT_OPENED: "waiting ({kind}): {question}",
+    FactKind.WAIT_CLOSED: "the wait is over, by {by}",
+    FactKind.WAKE_ADDED: "to be continued ({kind}): {reason}",
+    FactKind.MESSAGE_STORED: "a message was stored, from {sender}",
+    FactKind.MESSAGE_CARRIED: "a message rides in a prompt",
+    FactKind.MESSAGE_DELIVERED: "a message was delivered",
+    FactKind.MESSAGE_RETRIED: "a message is to be delivered again ({event})",
+    FactKind.REPORT_RECORDED: "a report was recorded, {lines} lines",
+    FactKind.LATE_WORD: "came too late: {said} ({why})",
+    FactKind.SAMPLE_TAKEN: "what is there was noted, to be compared",
+    FactKind.FINDING: "found: {what}",
+    FactKind.RESTED: "not now: {sentence}",
+}
+
+SHORTENED = 300
+
+
+class _Dashes(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return "-"
+
+
+def plain(value: object, most: int = SHORTENED) -> str:
+    """One line of printable characters, at most `most` of them."""
+    text = "".join(c if c.isprintable() else " " if c in "\t\n\r" else f"\\x{ord(c):02x}" for c in str(value))
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def told(event: Event) -> str:
+    """What happened, in one sentence."""
+    data = _Dashes({name: plain(value) for name, value in event.fact.data.items() if value is not None})
+    return SENTENCES[event.fact.kind].format_map(data)
+
+
+def span(time: timedelta) -> str:
+    """A duration as a person says it: the two largest units."""
+    left = max(int(time.total_seconds()), 0)
+    parts: list[str] = []
+    for name, size_ in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        count, left = divmod(left, size_)
+        if count:
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def size(count: int) -> str:
+    """A number of bytes as a person says it."""
+    if count < 1024:
+        return f"{count} B"
+    return f"{count / 1024:.1f} KiB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MiB"
+
+
+def rest(task: Task) -> str:
+    """How a task stands, from its row alone; the ladder says more."""
+    if task.disposition is not None:
+        return plain(f"{task.state}: {task.disposition.reason}")
+    if task.paused_at is not None:
+        return f"paused by {plain(task.paused_by or 'the operator', 40)}"
+    if task.stalled_at is not None:
+        return f"paused for no progress, after {task.progress.without} turns"
+    if task.claim is not None:
+        return "says it is complete; being checked"
+    if task.standing_reason:
+        return plain(f"{task.standing}: {task.standing_reason}")
+    return str(task.standing)
+
+
+def did(verb: str, result: Mapping[str, Scalar], effects: list[dict[str, Any]], *, replayed: bool) -> str:
+    """What a verb came to."""
+    again = " (this had been done before; nothing was done again)" if replayed else ""
+    return _deed(verb, result, effects) + again
+
+
+def _deed(verb: str, result: Mapping[str, Scalar], effects: list[dict[str, Any]]) -> str:
+    what = DEEDS.get(verb, "done")
+    on = result.get("task") or result.get("run") or result.get("command")
+    where = f" {short(str(on))}" if on else ""
+    if "run" in result and "task" not in result and effects:
+        changed = sum(bool(effect["changed"]) for effect in effects)
+        return f"{what}{where}: {changed} of {len(effects)} tasks changed"
+    if effects and not any(effect["changed"] for effect in effects):
+        return f"nothing to do{where}: it was so already"
+    if verb == "command.reconcile":
+        detail = result.get("detail")
+        return f"looked at{where} again: {result.get('state')}" + (f", {plain(detail)}" if detail else "")
+    return f"{what}{where}"
+
+
+DEEDS: Mapping[str, str] = {
+    "run.create": "made task",
+    "task.pause": "paused",
+    "task.resume": "resumed",
+    "task.continue": "asked for one more turn of",
+    "task.cancel": "stopped for good:",
+    "task.wait": "a wait is recorded for",
+    "task.answer": "answered",
+    "task.complete": "completion is recorded for",
+    "task.fail": "failed:",
+    "task.report": "a report is recorded for",
+    "policy.set": "policy changed for",
+    "message.send": "a message is stored for",
+    "checkpoint.request": "a report is asked of",
+    "command.release": "a verdict is recorded for",
+    "command.reconcile": "looked again at",
+    "hold": "everything is held",
+    "unhold": "the hold is lifted",
+    "stop": "the supervisor is stopping; nothing is cancelled by it",
+}

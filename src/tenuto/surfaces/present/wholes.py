@@ -1,0 +1,226 @@
+"""Whole answers: what one verb says, put together from single values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from tenuto import __version__
+from tenuto.engine.desk import Done, Explained, Item, Shown
+from tenuto.engine.residency import Standing
+from tenuto.model.command import Command
+from tenuto.model.fact import Event
+from tenuto.model.message import Message
+from tenuto.model.snapshot import Leadership, Registry
+from tenuto.model.work import Report, Run, Task
+from tenuto.surfaces.present import rows
+from tenuto.surfaces.present.sentences import did
+
+STANDINGS: Mapping[Standing, str] = {
+    Standing.MISSING: "no supervisor runs",
+    Standing.LIVE: "a supervisor runs",
+    Standing.FRESH_DEAD: "the supervisor is gone; its lease has not run out yet",
+    Standing.STOP_FENCED: "the supervisor was asked to stop and is still there",
+    Standing.STALE_ALIVE: "the supervisor is there but has not renewed its lease",
+    Standing.STALE_DEAD: "the supervisor is gone, and so is its lease",
+}
+
+
+def status(
+    registry: Registry,
+    leadership: Leadership | None,
+    standing: Standing,
+    counts: Mapping[str, int],
+    troubles: Sequence[str],
+    now: datetime,
+) -> dict[str, Any]:
+    """How the supervisor and its registry stand."""
+    text = STANDINGS[standing]
+    if registry.held_at is not None:
+        text += f"; everything is held by {registry.held_by}"
+    return {
+        "version": __version__,
+        "registry": registry.id,
+        "standing": standing.value,
+        "text": text,
+        "now": rows.instant(now),
+        "held": None if registry.held_at is None else {"at": rows.instant(registry.held_at), "by": registry.held_by},
+        "supervisor": None
+        if leadership is None
+        else {
+            "epoch": leadership.epoch,
+            "owner": leadership.owner,
+            "host": leadership.host,
+            "pid": leadership.pid,
+            "address": leadership.address,
+            "taken_at": rows.instant(leadership.taken_at),
+            "renewed_at": rows.instant(leadership.renewed_at),
+            "expires_at": rows.instant(leadership.expires_at),
+            "stop_asked_at": rows.instant(leadership.stop_asked_at),
+            "released_at": rows.instant(leadership.released_at),
+        },
+        "counts": dict(counts),
+        "troubles": list(troubles),
+    }
+
+
+def runs(found: Sequence[Run]) -> dict[str, Any]:
+    """A list of runs."""
+    return {"runs": [rows.run(row) for row in found]}
+
+
+def tasks(found: Sequence[Task]) -> dict[str, Any]:
+    """A list of tasks."""
+    return {"tasks": [rows.task(row) for row in found]}
+
+
+def run_whole(row: Run, found: Sequence[Task]) -> dict[str, Any]:
+    """A run with its tasks."""
+    return {"run": rows.run(row), **tasks(found)}
+
+
+def shown(whole: Shown, objective: str | None) -> dict[str, Any]:
+    """One task with everything that hangs on it, and the beginning of its objective."""
+    row = whole.task
+    return {
+        "run": rows.run(whole.run),
+        "task": rows.task(row) | {"agent": rows.agent(row.agent), "acceptance": rows.acceptance(row.acceptance)},
+        "objective": None if objective is None else objective[: rows.OBJECTIVE_SHOWN],
+        "objective_cut": objective is not None and len(objective) > rows.OBJECTIVE_SHOWN,
+        "because": rows.because(whole.because),
+        "auto_resume": whole.policy.value,
+        "auto_resume_overridden": whole.overridden,
+        "cap": whole.cap,
+        "checkpoint_at": rows.instant(whole.checkpoint_at),
+        "claim": None
+        if row.claim is None
+        else {
+            "evidence": row.claim.evidence,
+            "summary": row.claim.summary,
+            "attempt": row.claim.attempt,
+            "made_at": rows.instant(row.claim.made_at),
+            "tries": row.claim.tries,
+        },
+        "conversations": [rows.conversation(one) for one in whole.conversations],
+        "attempts": [rows.attempt(one) for one in whole.attempts],
+        "commands": [rows.command(one) for one in whole.commands],
+        "waits": [rows.wait(one) for one in whole.waits],
+        "wakes": [rows.wake(one) for one in whole.wakes],
+        "messages": [rows.message(one) for one in whole.messages],
+        "reports": [rows.report(one) for one in whole.reports],
+    }
+
+
+def explained(why: Explained) -> dict[str, Any]:
+    """Why a task is not being continued now: the first rung answers, all that hold are listed."""
+    intent = None if why.intent is None else _spelled(why.intent)
+    first = why.rungs[0] if why.rungs else None
+    return {
+        "task": rows.task(why.task),
+        "at": rows.instant(why.at),
+        "recorded": False,
+        "because": rows.because(first),
+        "rungs": [rows.because(rung) for rung in why.rungs],
+        "intent": intent,
+        "text": first.sentence if first is not None else INTENTS.get(intent or "", "it is being continued"),
+        "events": [],
+    }
+
+
+def explained_at(row: Task, at: datetime, found: Sequence[Event]) -> dict[str, Any]:
+    """What was recorded about a task up to a moment; the last of it is what held then."""
+    last = rows.event(found[-1]) if found else None
+    return {
+        "task": rows.task(row),
+        "at": rows.instant(at),
+        "recorded": True,
+        "because": None,
+        "rungs": [],
+        "intent": None,
+        "text": last["text"] if last is not None else "nothing was recorded about it until then",
+        "events": [rows.event(one) for one in found],
+    }
+
+
+#: What happens next where no rung holds, by the intent's name.
+INTENTS: Mapping[str, str] = {
+    "continue": "nothing holds it back: a turn is about to be armed",
+    "run_check": "its acceptance is about to be checked",
+    "interrupt": "its turn is about to be ended: the task is over",
+    "open_conversation": "a conversation is about to be opened for it",
+    "start_task": "it is about to be given a slot",
+    "give_slot_back": "it is about to give its slot back",
+    "sampled": "what is there is being noted twice, to be compared",
+    "revoke": "a command that has not begun is about to be made impossible",
+    "open_cap_wait": "its cap is reached: a person is about to be asked",
+}
+
+
+def _spelled(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def followed(why: Explained, found: Sequence[Event], after: int) -> dict[str, Any]:
+    """A task's row, why it rests, and what happened to it since."""
+    first = why.rungs[0] if why.rungs else None
+    return {"task": rows.task(why.task), "because": rows.because(first), **events(found, after)}
+
+
+def events(found: Sequence[Event], after: int = 0) -> dict[str, Any]:
+    """A page of events; `last` is the number to go on after."""
+    return {"events": [rows.event(one) for one in found], "last": found[-1].n if found else after}
+
+
+def items(found: Sequence[Item]) -> dict[str, Any]:
+    """What only a person can settle."""
+    return {"items": [rows.item(one) for one in found]}
+
+
+def commands(found: Sequence[Command]) -> dict[str, Any]:
+    """A list of commands."""
+    return {"commands": [rows.command(one) for one in found]}
+
+
+def messages(found: Sequence[tuple[Message, str | None]]) -> dict[str, Any]:
+    """What was said to a task, each with the beginning of its words."""
+    return {"messages": [rows.message(one, body) for one, body in found]}
+
+
+def reports(found: Sequence[Report]) -> dict[str, Any]:
+    """What a task reported, newest first."""
+    return {"reports": [rows.report(one) for one in found]}
+
+
+def policy(found: Sequence[tuple[str, object, str]]) -> dict[str, Any]:
+    """Every number in force and where it comes from; durations in seconds."""
+    return {"policy": [{"name": name, "value": _number(value), "source": source} for name, value, source in found]}
+
+
+def _number(value: object) -> Any:
+    match value:
+        case timedelta():
+            return rows.seconds(value)
+        case tuple() | list():
+            return [_number(one) for one in value]
+        case Enum():
+            return value.value
+        case None | bool() | int() | float() | str():
+            return value
+        case _:
+            return str(value)
+
+
+def done(verb: str, what: Done) -> dict[str, Any]:
+    """What a verb did; `effects` says it task by task."""
+    effects = [
+        {"task": one.task_id, "changed": one.changed, "because": rows.because(one.because)} for one in what.effects
+    ]
+    return {
+        "result": dict(what.result),
+        "replayed": what.replayed,
+        "effects": effects,
+        "text": did(verb, what.result, effects, replayed=what.replayed),
+    }

@@ -1,0 +1,84 @@
+"""Where each verb is found over HTTP: one small table without a framework in it.
+
+The server builds its routes from it, the command line its addresses. It says nothing about what a verb takes or who
+may use it; that stands in `verbs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+PREFIX = "/api/v1"
+
+
+@dataclass(frozen=True)
+class Route:
+    """A method and a path whose `{names}` are parameters of the verb.
+
+    `run_path` is where the same verb takes a whole run: the place called `{task}` there holds a run's name.
+    """
+
+    method: str
+    path: str
+    run_path: str | None = None
+
+    @property
+    def reads(self) -> bool:
+        """Whether nothing is changed by it."""
+        return self.method == "GET"
+
+
+ROUTES: Mapping[str, Route] = {
+    "status": Route("GET", "/status"),
+    "hold": Route("POST", "/hold"),
+    "unhold": Route("POST", "/unhold"),
+    "stop": Route("POST", "/stop"),
+    "run.create": Route("POST", "/runs"),
+    "run.list": Route("GET", "/runs"),
+    "run.show": Route("GET", "/runs/{run}"),
+    "task.list": Route("GET", "/tasks"),
+    "task.show": Route("GET", "/tasks/{task}"),
+    "task.follow": Route("GET", "/tasks/{task}/follow"),
+    "task.explain": Route("GET", "/tasks/{task}/explain"),
+    "task.pause": Route("POST", "/tasks/{task}/pause", "/runs/{task}/pause"),
+    "task.resume": Route("POST", "/tasks/{task}/resume", "/runs/{task}/resume"),
+    "task.continue": Route("POST", "/tasks/{task}/continue"),
+    "task.cancel": Route("POST", "/tasks/{task}/cancel", "/runs/{task}/cancel"),
+    "task.wait": Route("POST", "/tasks/{task}/wait"),
+    "task.answer": Route("POST", "/tasks/{task}/answer"),
+    "task.complete": Route("POST", "/tasks/{task}/complete"),
+    "task.fail": Route("POST", "/tasks/{task}/fail"),
+    "task.report": Route("POST", "/tasks/{task}/report"),
+    "policy.show": Route("GET", "/tasks/{task}/policy", "/runs/{task}/policy"),
+    "policy.set": Route("PUT", "/tasks/{task}/policy", "/runs/{task}/policy"),
+    "attention": Route("GET", "/attention"),
+    "events": Route("GET", "/events"),
+    "message.send": Route("POST", "/tasks/{task}/messages"),
+    "message.list": Route("GET", "/tasks/{task}/messages"),
+    "checkpoint.request": Route("POST", "/tasks/{task}/checkpoint"),
+    "checkpoint.show": Route("GET", "/tasks/{task}/checkpoint"),
+    "command.list": Route("GET", "/commands"),
+    "command.show": Route("GET", "/commands/{command}"),
+    "command.reconcile": Route("POST", "/commands/{command}/reconcile"),
+    "command.release": Route("POST", "/commands/{command}/release"),
+}
+
+
+def address(verb: str, params: Mapping[str, object]) -> tuple[str, str, dict[str, object]]:
+    """The method, the path with its names filled in, and the parameters that are left for the query or the body.
+
+    Raises KeyError for a verb or a name of the path that is missing.
+    """
+    route = ROUTES[verb]
+    parts: list[str] = []
+    used: set[str] = set()
+    for part in route.path.split("/"):
+        if part.startswith("{"):
+            name = part.strip("{}")
+            used.add(name)
+            parts.append(quote(str(params[name]), safe=""))
+        else:
+            parts.append(part)
+    return route.method, PREFIX + "/".join(parts), {name: value for name, value in params.items() if name not in used}

@@ -1,0 +1,553 @@
+"""The table of verbs: what each takes, who may use it, and what it answers.
+
+HTTP, the command line and whatever comes later call this table, so that names, bounds and errors cannot differ between
+faces. A mistake in the parameters becomes one `Mistake` that names the field; what is allowed is the desk's to say.
+An agent is held to its own task before anything is looked up, so that it cannot learn what else there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+
+from tenuto.engine.desk import Caller, Desk, Order
+from tenuto.model.faults import Mistake, NotAllowed
+from tenuto.model.ids import CommandId, TaskId
+from tenuto.model.snapshot import Role
+from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume, ReportKind, WaitKind
+from tenuto.surfaces import present
+from tenuto.surfaces.routes import ROUTES, Route
+
+KIB = 1024
+PAGE = 1000
+DIGITS = 18
+
+
+# -- parameters
+
+
+def _no_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("must not hold a NUL character")
+    return text
+
+
+def _after(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Name = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z-]{4,40}$")]
+Line = Annotated[str, StringConstraints(max_length=8 * KIB), AfterValidator(_no_nul)]
+Said = Annotated[str, StringConstraints(min_length=1, max_length=64 * KIB), AfterValidator(_no_nul)]
+Objective = Annotated[str, StringConstraints(min_length=1, max_length=256 * KIB), AfterValidator(_no_nul)]
+Title = Annotated[str, StringConstraints(max_length=200), AfterValidator(_no_nul)]
+Argument = Annotated[str, StringConstraints(max_length=32 * KIB), AfterValidator(_no_nul)]
+Path = Annotated[str, StringConstraints(min_length=1, max_length=4 * KIB), AfterValidator(_no_nul)]
+Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_no_nul)]
+Instant = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+Number = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+After = Annotated[
+    str, BeforeValidator(_after), StringConstraints(pattern=rf"^([0-9]{{1,{DIGITS}}}-)?[0-9]{{1,{DIGITS}}}$")
+]
+
+
+class Params(BaseModel):
+    """Parameters of a verb: nothing unknown, everything bounded."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Nothing(Params):
+    """A verb that takes nothing."""
+
+
+class OneRun(Params):
+    """A run, by its identifier or a part of it."""
+
+    run: Name
+
+
+class OneTask(Params):
+    """A task, by its identifier or a part of it; a run where the verb takes runs."""
+
+    task: Name
+
+
+class OneCommand(Params):
+    """A command, by its identifier or a part of it."""
+
+    command: Name
+
+
+class Listed(Params):
+    """Which rows of a list."""
+
+    unfinished: bool = False
+
+
+class ListedTasks(Listed):
+    """Which tasks."""
+
+    run: Name | None = None
+
+
+class ListedCommands(Params):
+    """Which commands."""
+
+    task: Name | None = None
+    only_open: bool = False
+
+
+class AgentParams(Params):
+    """What works on a task. `env` holds names of variables, never values."""
+
+    adapter: Label = "program"
+    argv: Annotated[list[Argument], Field(min_length=1, max_length=256)]
+    resumable: bool = False
+    env: Annotated[list[Variable], Field(max_length=64)] = []
+
+
+class AcceptanceParams(Params):
+    """What must hold before a claim of completion ends the task."""
+
+    kind: Literal["none", "check", "file", "commit"] = "none"
+    argv: Annotated[list[Argument], Field(max_length=256)] = []
+    path: Path | None = None
+
+
+class Create(Params):
+    """A run with one task. Without a title the objective's first line is one. Policy durations are in seconds."""
+
+    objective: Objective
+    title: Title = ""
+    cwd: Path
+    agent: AgentParams
+    acceptance: AcceptanceParams = AcceptanceParams()
+    auto_resume: Literal["on", "manual"] = "on"
+    max_attempts: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    policy: Annotated[
+        dict[Label, Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]], Field(max_length=64)
+    ] = {}
+
+
+class Followed(OneTask):
+    """A task, and the number of the last event that is known."""
+
+    after: After = "0"
+
+
+class ExplainedAt(OneTask):
+    """A task, and a past instant with its offset."""
+
+    at: Instant | None = None
+
+
+class Resumed(OneTask):
+    """A task or a run; `stalled` also clears the pause for no progress."""
+
+    stalled: bool = False
+
+
+class Continued(OneTask):
+    """A task; `anyway` passes what the operator may pass."""
+
+    anyway: bool = False
+
+
+class Cancelled(OneTask):
+    """A task or a run, and why."""
+
+    reason: Line = ""
+
+
+class Waiting(OneTask):
+    """A durable reason not to continue; `on` is a task, a path or `ref into branch`, `until` an instant with offset."""
+
+    kind: Literal["human", "permission", "limit", "task", "path", "commit", "time"] = "human"
+    question: Line = ""
+    on: Line | None = None
+    until: Instant | None = None
+
+
+class Answered(OneTask):
+    """An answer; `wait` names the question where there are several."""
+
+    answer: Said
+    wait: Name | None = None
+
+
+class Completed(OneTask):
+    """A reference that proves completion, and a line about it."""
+
+    evidence: Line
+    summary: Line = ""
+
+
+class Failed(OneTask):
+    """Why a task failed."""
+
+    reason: Line
+
+
+class ReportLine(Params):
+    """One line of a report."""
+
+    name: Label
+    value: Line
+
+
+class Reported(OneTask):
+    """A structured report."""
+
+    lines: Annotated[list[ReportLine], Field(min_length=1, max_length=200)]
+
+
+class PolicySet(OneTask):
+    """Numbers to override, by name (`max-attempts`, `auto-resume`, ...); durations in seconds."""
+
+    changes: Annotated[dict[Label, Number | Amount], Field(min_length=1, max_length=64)]
+
+
+class EventsAfter(Params):
+    """A page of events: those after a number (`n` or `epoch-n`), of one task or run."""
+
+    after: After = "0"
+    limit: Annotated[int, Field(ge=1, le=PAGE)] = 100
+    task: Name | None = None
+    run: Name | None = None
+
+
+class Sent(OneTask):
+    """Words for a task's next turn."""
+
+    text: Said
+
+
+class Released(OneCommand):
+    """A person's verdict on an ambiguous command."""
+
+    verdict: Literal["happened", "not-happened"]
+
+
+# -- handlers
+
+Answer = dict[str, Any]
+P = TypeVar("P", bound=Params)
+Handler = Callable[[Desk, Caller, P, str | None], Awaitable[Answer]]
+
+
+def own(desk: Desk, caller: Caller, given: str) -> TaskId:
+    """The task that is meant, if the caller may use verbs of it."""
+    if caller.role is not Role.OPERATOR:
+        mine = str(caller.task_id or "")
+        bare = given.strip().lower().removeprefix("t-")
+        if len(bare) < 4 or not (mine.removeprefix("t-").startswith(bare) or mine.endswith(bare)):
+            raise NotAllowed("this token opens one task only", field="task")
+        given = mine
+    task_id = desk.task_id(given)
+    caller.may(task_id)
+    return task_id
+
+
+def after_of(given: str) -> int:
+    """The number in `n` or `epoch-n`."""
+    return int(given.rpartition("-")[2])
+
+
+def moment(given: str | None, field: str) -> datetime | None:
+    """An instant with its offset; raises Mistake for anything else."""
+    if given is None:
+        return None
+    try:
+        at = datetime.fromisoformat(given)
+        if at.tzinfo is None:
+            raise Mistake(f"{field} needs an offset, as in 2026-03-01T12:00:00Z", field=field)
+        at.astimezone()
+    except (ValueError, OverflowError):
+        raise Mistake(f"{field} is no instant; write it as 2026-03-01T12:00:00Z", field=field) from None
+    return at
+
+
+async def _status(desk: Desk, caller: Caller, params: Nothing, key: str | None) -> Answer:
+    return present.status(
+        desk.registry(), desk.leadership(), desk.standing(), desk.counts(), desk.troubles(), desk.now()
+    )
+
+
+async def _hold(desk: Desk, caller: Caller, params: Nothing, key: str | None) -> Answer:
+    return present.done("hold", await desk.hold(caller))
+
+
+async def _unhold(desk: Desk, caller: Caller, params: Nothing, key: str | None) -> Answer:
+    return present.done("unhold", await desk.hold(caller, lift=True))
+
+
+async def _stop(desk: Desk, caller: Caller, params: Nothing, key: str | None) -> Answer:
+    return present.done("stop", await desk.stop(caller))
+
+
+async def _create(desk: Desk, caller: Caller, params: Create, key: str | None) -> Answer:
+    title = params.title.strip() or next((line.strip() for line in params.objective.splitlines() if line.strip()), "")
+    agent, acceptance = params.agent, params.acceptance
+    if acceptance.kind == "check" and not acceptance.argv:
+        raise Mistake("name the program that checks the work", field="acceptance.argv")
+    if acceptance.kind == "file" and not acceptance.path:
+        raise Mistake("name the file that must be there", field="acceptance.path")
+    order = Order(
+        title=title[:200],
+        objective=params.objective,
+        cwd=params.cwd,
+        agent=Agent(agent.adapter, tuple(agent.argv), agent.resumable, tuple(agent.env)),
+        acceptance=Acceptance(AcceptanceKind(acceptance.kind), tuple(acceptance.argv), acceptance.path),
+        auto_resume=AutoResume(params.auto_resume),
+        max_attempts=params.max_attempts,
+        policy={name.replace("-", "_"): value for name, value in params.policy.items()},
+    )
+    return present.done("run.create", await desk.create(caller, order, key))
+
+
+async def _runs(desk: Desk, caller: Caller, params: Listed, key: str | None) -> Answer:
+    return present.runs(desk.runs(unfinished=params.unfinished))
+
+
+async def _run(desk: Desk, caller: Caller, params: OneRun, key: str | None) -> Answer:
+    run_id = desk.run_id(params.run)
+    return present.run_whole(desk.run(run_id), desk.tasks(run_id=run_id))
+
+
+async def _tasks(desk: Desk, caller: Caller, params: ListedTasks, key: str | None) -> Answer:
+    run_id = None if params.run is None else desk.run_id(params.run)
+    return present.tasks(desk.tasks(run_id=run_id, unfinished=params.unfinished))
+
+
+async def _show(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
+    shown = await desk.show(own(desk, caller, params.task))
+    return present.shown(shown, desk.text(shown.task.objective))
+
+
+async def _follow(desk: Desk, caller: Caller, params: Followed, key: str | None) -> Answer:
+    task_id = own(desk, caller, params.task)
+    after = after_of(params.after)
+    return present.followed(await desk.explain(task_id), desk.events(after, PAGE, task_id=task_id), after)
+
+
+async def _explain(desk: Desk, caller: Caller, params: ExplainedAt, key: str | None) -> Answer:
+    task_id, at = own(desk, caller, params.task), moment(params.at, "at")
+    if at is None:
+        return present.explained(await desk.explain(task_id))
+    return present.explained_at(desk.task(task_id), at, desk.explained_at(task_id, at))
+
+
+async def _pause(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
+    return present.done("task.pause", await desk.pause(caller, params.task, key))
+
+
+async def _resume(desk: Desk, caller: Caller, params: Resumed, key: str | None) -> Answer:
+    return present.done("task.resume", await desk.resume(caller, params.task, stalled=params.stalled, key=key))
+
+
+async def _continue(desk: Desk, caller: Caller, params: Continued, key: str | None) -> Answer:
+    return present.done("task.continue", await desk.continue_(caller, params.task, anyway=params.anyway, key=key))
+
+
+async def _cancel(desk: Desk, caller: Caller, params: Cancelled, key: str | None) -> Answer:
+    return present.done("task.cancel", await desk.cancel(caller, params.task, reason=params.reason, key=key))
+
+
+async def _wait(desk: Desk, caller: Caller, params: Waiting, key: str | None) -> Answer:
+    task_id = own(desk, caller, params.task)
+    until = moment(params.until, "until")
+    kind = WaitKind(params.kind)
+    if kind in (WaitKind.HUMAN, WaitKind.PERMISSION) and not params.question.strip():
+        raise Mistake("say what is asked of a person", field="question")
+    question = params.question.strip() or f"waiting for a {kind}: {params.on or params.until or ''}".rstrip(": ")
+    what = await desk.wait(caller, task_id, kind, question, subject=params.on, until=until, key=key)
+    return present.done("task.wait", what)
+
+
+async def _answer(desk: Desk, caller: Caller, params: Answered, key: str | None) -> Answer:
+    return present.done("task.answer", await desk.answer(caller, params.task, params.answer, wait=params.wait, key=key))
+
+
+async def _complete(desk: Desk, caller: Caller, params: Completed, key: str | None) -> Answer:
+    task_id = own(desk, caller, params.task)
+    what = await desk.complete(caller, task_id, params.evidence, summary=params.summary, key=key)
+    return present.done("task.complete", what)
+
+
+async def _fail(desk: Desk, caller: Caller, params: Failed, key: str | None) -> Answer:
+    return present.done("task.fail", await desk.fail(caller, own(desk, caller, params.task), params.reason, key=key))
+
+
+async def _report(desk: Desk, caller: Caller, params: Reported, key: str | None) -> Answer:
+    lines = tuple((line.name, line.value) for line in params.lines)
+    return present.done("task.report", await desk.report(caller, own(desk, caller, params.task), lines, key=key))
+
+
+async def _policy(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
+    return present.policy(desk.policy(params.task))
+
+
+async def _set_policy(desk: Desk, caller: Caller, params: PolicySet, key: str | None) -> Answer:
+    changes = {name: value if isinstance(value, str) else f"{value:.15g}" for name, value in params.changes.items()}
+    return present.done("policy.set", await desk.set_policy(caller, params.task, changes, key=key))
+
+
+async def _attention(desk: Desk, caller: Caller, params: Nothing, key: str | None) -> Answer:
+    return present.items(desk.attention())
+
+
+async def _events(desk: Desk, caller: Caller, params: EventsAfter, key: str | None) -> Answer:
+    after = after_of(params.after)
+    task_id = None if params.task is None else desk.task_id(params.task)
+    run_id = None if params.run is None else desk.run_id(params.run)
+    return present.events(desk.events(after, params.limit, task_id=task_id, run_id=run_id), after)
+
+
+async def _say(desk: Desk, caller: Caller, params: Sent, key: str | None) -> Answer:
+    return present.done("message.send", await desk.say(caller, own(desk, caller, params.task), params.text, key=key))
+
+
+async def _messages(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
+    found = desk.messages(own(desk, caller, params.task))
+    return present.messages([(row, None if row.text is None else desk.text(row.text)) for row in found])
+
+
+async def _ask_report(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
+    return present.done("checkpoint.request", await desk.request_checkpoint(caller, params.task, key=key))
+
+
+async def _reports(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
+    kept = [row for row in desk.reports(own(desk, caller, params.task)) if row.kind is not ReportKind.SIGNAL]
+    return present.reports(kept)
+
+
+async def _commands(desk: Desk, caller: Caller, params: ListedCommands, key: str | None) -> Answer:
+    task_id = None if params.task is None else desk.task_id(params.task)
+    return present.commands(desk.commands(task_id=task_id, only_open=params.only_open))
+
+
+async def _command(desk: Desk, caller: Caller, params: OneCommand, key: str | None) -> Answer:
+    return {"command": present.command(desk.command(CommandId(desk.resolve("command", params.command))))}
+
+
+async def _reconcile(desk: Desk, caller: Caller, params: OneCommand, key: str | None) -> Answer:
+    return present.done("command.reconcile", await desk.reconcile(caller, params.command))
+
+
+async def _release(desk: Desk, caller: Caller, params: Released, key: str | None) -> Answer:
+    what = await desk.release(caller, params.command, happened=params.verdict == "happened", key=key)
+    return present.done("command.release", what)
+
+
+# -- the table
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One verb: its name, what it takes, who may use it, and what carries it out.
+
+    `spooled` verbs may be left in the spool by an agent while no supervisor listens.
+    """
+
+    name: str
+    summary: str
+    params: type[Params]
+    act: Callable[[Desk, Caller, Any, str | None], Awaitable[Answer]]
+    roles: frozenset[Role] = frozenset({Role.OPERATOR})
+    spooled: bool = False
+
+    @property
+    def route(self) -> Route:
+        """Where it is found over HTTP."""
+        return ROUTES[self.name]
+
+    @property
+    def mutates(self) -> bool:
+        """Whether it may change something."""
+        return not self.route.reads
+
+
+BOTH = frozenset({Role.OPERATOR, Role.AGENT})
+
+VERBS: Mapping[str, Verb] = {
+    verb.name: verb
+    for verb in (
+        Verb("status", "How the supervisor and its registry stand", Nothing, _status),
+        Verb("hold", "Continue nothing anywhere until the hold is lifted", Nothing, _hold),
+        Verb("unhold", "Lift the hold", Nothing, _unhold),
+        Verb("stop", "Ask the supervisor to stop; nothing is cancelled", Nothing, _stop),
+        Verb("run.create", "Make a run with one task", Create, _create),
+        Verb("run.list", "List runs, newest first", Listed, _runs),
+        Verb("run.show", "Show a run and its tasks", OneRun, _run),
+        Verb("task.list", "List tasks, newest first", ListedTasks, _tasks),
+        Verb("task.show", "Show everything about a task", OneTask, _show, BOTH),
+        Verb("task.follow", "Show how a task stands and what happened since", Followed, _follow, BOTH),
+        Verb("task.explain", "Say why a task is not being continued", ExplainedAt, _explain, BOTH),
+        Verb("task.pause", "Stop future automatic continuation", OneTask, _pause),
+        Verb("task.resume", "Clear the operator's pause", Resumed, _resume),
+        Verb("task.continue", "Ask for one more turn", Continued, _continue),
+        Verb("task.cancel", "Stop a task, or a run, for good", Cancelled, _cancel),
+        Verb("task.wait", "Record a durable reason not to continue", Waiting, _wait, BOTH, spooled=True),
+        Verb("task.answer", "Answer an open question", Answered, _answer),
+        Verb("task.complete", "End a task as complete, or claim that it is", Completed, _complete, BOTH, spooled=True),
+        Verb("task.fail", "End a task as failed", Failed, _fail, BOTH, spooled=True),
+        Verb("task.report", "Record a structured report", Reported, _report, BOTH, spooled=True),
+        Verb("policy.show", "Show every number in force and its source", OneTask, _policy),
+        Verb("policy.set", "Override numbers of a task or a run", PolicySet, _set_policy),
+        Verb("attention", "List what only a person can settle", Nothing, _attention),
+        Verb("events", "Read a page of what happened", EventsAfter, _events),
+        Verb("message.send", "Store words for a task's next turn", Sent, _say, BOTH),
+        Verb("message.list", "List what was said to a task", OneTask, _messages, BOTH),
+        Verb("checkpoint.request", "Ask a task for a report in its next turn", OneTask, _ask_report),
+        Verb("checkpoint.show", "Show what a task reported, newest first", OneTask, _reports, BOTH),
+        Verb("command.list", "List commands, newest first", ListedCommands, _commands),
+        Verb("command.show", "Show one command", OneCommand, _command),
+        Verb("command.reconcile", "Look again at what a command hangs on", OneCommand, _reconcile),
+        Verb("command.release", "Give a verdict on an ambiguous command", Released, _release),
+    )
+}
+
+
+# -- calling
+
+
+def allowed(verb: Verb, caller: Caller) -> None:
+    """Raises NotAllowed unless the caller's role opens this verb."""
+    if caller.role not in verb.roles:
+        raise NotAllowed(f"a token of the role {caller.role} does not open {verb.name}")
+
+
+def parsed(verb: Verb, raw: Mapping[str, Any], *, lenient: bool = False) -> Params:
+    """The parameters as a checked value; `lenient` reads numbers and truths from words, as a query string holds them.
+
+    Raises Mistake naming the field.
+    """
+    try:
+        return verb.params.model_validate(dict(raw), strict=not lenient)
+    except ValidationError as error:
+        raise mistake(error) from None
+
+
+def mistake(error: ValidationError) -> Mistake:
+    """The first thing that is wrong with some parameters. What was given is not repeated."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    field = ".".join(str(part)[:64] for part in first["loc"]) or None
+    said = first["msg"].removeprefix("Value error, ")
+    return Mistake(f"{field}: {said}" if field else said, field=field)
+
+
+async def call(
+    desk: Desk, caller: Caller, name: str, raw: Mapping[str, Any], key: str | None = None, *, lenient: bool = False
+) -> Answer:
+    """Carry out a verb by its name. Raises the faults of `tenuto.model.faults`, and nothing else that is expected."""
+    verb = VERBS.get(name)
+    if verb is None:
+        raise Mistake(f"there is no verb '{name[:60]}'", field="verb")
+    allowed(verb, caller)
+    return await verb.act(desk, caller, parsed(verb, raw, lenient=lenient), key)
