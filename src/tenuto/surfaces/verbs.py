@@ -51,9 +51,9 @@ Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,1
 Label = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_no_nul)]
 Instant = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 Number = Annotated[str, StringConstraints(min_length=1, max_length=40)]
-After = Annotated[
-    str, BeforeValidator(_after), StringConstraints(pattern=rf"^([0-9]{{1,{DIGITS}}}-)?[0-9]{{1,{DIGITS}}}$")
-]
+Known = StringConstraints(pattern=rf"^([0-9]{{1,{DIGITS}}}-)?[0-9]{{1,{DIGITS}}}$")
+After = Annotated[str, BeforeValidator(_after), Known]
+Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
 class Params(BaseModel):
@@ -130,9 +130,7 @@ class Create(Params):
     acceptance: AcceptanceParams = AcceptanceParams()
     auto_resume: Literal["on", "manual"] = "on"
     max_attempts: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    policy: Annotated[
-        dict[Label, Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]], Field(max_length=64)
-    ] = {}
+    policy: Annotated[dict[Label, Amount], Field(max_length=64)] = {}
 
 
 class Followed(OneTask):
