@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy.engine.interfaces import Dialect as CoreDialect
@@ -78,6 +79,14 @@ class Dialect(Protocol):
 
     def refused(self, error: Exception) -> bool:
         """Whether a constraint or trigger refused what was to be written."""
+        ...
+
+    def damage(self, connection: Connection) -> list[str]:
+        """What the database itself finds broken, as sentences; reads everything."""
+        ...
+
+    def backup(self, to: Path) -> None:
+        """A consistent copy in a new file at `to`, while others read and write; Mistake when that cannot be."""
         ...
 
     def translated(self, error: Exception) -> Exception:

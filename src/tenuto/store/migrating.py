@@ -5,7 +5,6 @@ Two programs that start at once are no trouble: the second waits for the write l
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, event, insert, select
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from tenuto.model.snapshot import Registry
@@ -37,8 +37,20 @@ def carry_forward(path: Path, identity: Registry) -> None:
             upgrade(connection)
             connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
             _identify(connection, identity)
-    except sqlite3.Error as error:
-        raise Sqlite(path).translated(error) from error
+    except DBAPIError as error:
+        raise Sqlite(path).translated(error.orig if isinstance(error.orig, Exception) else error) from error
+    finally:
+        engine.dispose()
+
+
+def carry_server_forward(url: str, identity: Registry) -> None:
+    """Bring a PostgreSQL database to the present schema; whoever comes second waits, and finds it done."""
+    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1), poolclass=NullPool)
+    try:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({APPLICATION})")
+            upgrade(connection)
+            _identify(connection, identity)
     finally:
         engine.dispose()
 

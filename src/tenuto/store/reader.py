@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import BindParameter, ColumnClause, Select, bindparam, func, literal_column, or_, select, text, union
@@ -25,6 +26,7 @@ from tenuto.model.message import Message
 from tenuto.model.snapshot import Leadership, Registry, Snapshot, Token
 from tenuto.model.work import Report, Run, Task, Text, Wait, WaitKind, Wake
 from tenuto.store import leader, tables
+from tenuto.store.audit import Contradiction, contradictions
 from tenuto.store.dialect import Connection, Cursor, Dialect, Texts
 from tenuto.store.rows import Cell, Shape, at, moment, read_document
 
@@ -311,6 +313,20 @@ class TableReader:
             counted.update((str(state), int(count)) for state, count in look.cells(_COUNTS))
             return {**counted, "open_commands": int(look.cells(_OPEN_COUNT)[0][0])}
 
+    def check(self) -> tuple[Contradiction, ...]:
+        """Every way in which the registry is damaged or contradicts itself; reads all of it."""
+        try:
+            with self._looking() as look:
+                damage = tuple(self._dialect.damage(look.connection))
+                found = tuple(contradictions(look.connection, self._sql)) if not damage else ()
+        except Corrupt as error:
+            damage, found = (str(error),), ()
+        return tuple(Contradiction("the database is damaged", (sentence,)) for sentence in damage) + found
+
+    def backup(self, to: Path) -> None:
+        """A consistent copy in a new file at `to`, readable by its owner only; Conflict when the file is there."""
+        self._dialect.backup(to)
+
     def close_readers(self) -> None:
         """Close every thread's connection; a later look opens a new one."""
         with self._lock:
@@ -354,7 +370,7 @@ class Look:
     """Statements run on one open read transaction."""
 
     def __init__(self, connection: Connection, texts: Texts) -> None:
-        self._connection = connection
+        self.connection = connection
         self._sql = texts
 
     def cells(self, statement: Executable, **cells: Cell) -> list[Any]:
@@ -369,7 +385,7 @@ class Look:
 
     def _run(self, statement: Executable, cells: Mapping[str, Cell]) -> Cursor:
         sentence = self._sql.of(statement)
-        return self._connection.execute(sentence.sql, sentence.cells(cells))
+        return self.connection.execute(sentence.sql, sentence.cells(cells))
 
 
 def _others(look: Look, waits: tuple[Wait, ...]) -> Mapping[TaskId, TaskState]:

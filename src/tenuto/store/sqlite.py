@@ -14,7 +14,7 @@ from urllib.parse import quote
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine.interfaces import Dialect as CoreDialect
 
-from tenuto.model.faults import Corrupt, StorageFull
+from tenuto.model.faults import Conflict, Corrupt, StorageFull
 from tenuto.store.dialect import Connection, Taken
 from tenuto.store.tables import UNIQUE
 
@@ -89,6 +89,38 @@ class Sqlite:
 
     def refused(self, error: Exception) -> bool:
         return isinstance(error, sqlite3.IntegrityError)
+
+    def damage(self, connection: Connection) -> list[str]:
+        said = [str(cells[0]) for cells in connection.execute("PRAGMA integrity_check").fetchall()]
+        orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
+        return [line for line in said if line != "ok"] + [
+            f"a {table} (row {row}) belongs to a {parent} that is not there" for table, row, parent, _ in orphans
+        ]
+
+    def backup(self, to: Path) -> None:
+        if to.exists():
+            raise Conflict(f"{to} exists already; name a new file", field="path")
+        unfinished = to.with_name(f".{to.name}.unfinished")
+        os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
+        try:
+            self._copy(unfinished)
+            unfinished.replace(to)
+        except sqlite3.Error as error:
+            raise self.translated(error) from error
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+    def _copy(self, to: Path) -> None:
+        """Copy every page, and have the copy stand alone: synced, and without a log beside it."""
+        source, target = open_file(self.path, "ro"), open_file(to, "rw")
+        try:
+            source.backup(target)
+            target.execute("PRAGMA journal_mode = DELETE")
+        finally:
+            target.close()
+            source.close()
+        with to.open("rb") as file:
+            os.fsync(file.fileno())
 
     def translated(self, error: Exception) -> Exception:
         code = getattr(error, "sqlite_errorname", None) or ""
