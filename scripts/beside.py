@@ -1,7 +1,7 @@
 """Put what lies beside src/ into the package when it is built for others.
 
-Skills and the browser extension have their own places at the top of the tree and
-travel as tenuto/skills and tenuto/extension in a wheel. An editable installation
+Skills, examples and the browser extension have their own places at the top of the tree and
+travel as tenuto/skills, tenuto/examples and tenuto/extension in a wheel. An editable installation
 is left alone: there the tree itself is at hand.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-BESIDE = ("skills", "extension")
+BESIDE = ("skills", "extension", "examples")
 
 
 class Beside(BuildHookInterface):  # type: ignore[type-arg]

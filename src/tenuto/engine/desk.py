@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tenuto.core import control, decide
+from tenuto.core import attention, control, decide
 from tenuto.core import wake as wakes
+from tenuto.core.attention import Item
 from tenuto.engine.cycle import Cycle
 from tenuto.engine.residency import Standing, standing
 from tenuto.model.change import Busy, Commit, Committed, Key, KeyConflict, NotLeader, Replayed, Stale
@@ -26,7 +27,7 @@ from tenuto.model.evidence import Presence
 from tenuto.model.fact import Event, Fact, FactKind, Scalar
 from tenuto.model.faults import Conflict, Mistake, NoSupervisor, NotAllowed, NotFound, Refused
 from tenuto.model.ids import LETTERS, CommandId, RunId, TaskId, TextId, WaitId, WakeId
-from tenuto.model.lifecycle import CommandState, RunState, TaskState
+from tenuto.model.lifecycle import RunState, TaskState
 from tenuto.model.message import Message
 from tenuto.model.policy import POLICY, Policy
 from tenuto.model.snapshot import Leadership, Registry, Role, Snapshot
@@ -51,6 +52,7 @@ from tenuto.ports import Clock, Executor, Ledger, Minter
 
 TRIES = 5
 LISTED = 500
+EVERY = 100_000
 
 
 @dataclass(frozen=True)
@@ -117,17 +119,6 @@ class Explained:
 
 
 @dataclass(frozen=True)
-class Item:
-    """One thing only a person can settle: what it is about, the question, what to do, since when."""
-
-    task_id: TaskId | None
-    kind: str
-    question: str
-    mend: str
-    since: datetime
-
-
-@dataclass(frozen=True)
 class Shown:
     """One task with everything that hangs on it, for a person to read."""
 
@@ -146,6 +137,24 @@ class Shown:
     checkpoint_at: datetime | None
     because: Because | None
 
+
+#: The facts that tell why a task was, or was not, continued.
+TELLING = frozenset(
+    {
+        FactKind.RESTED,
+        FactKind.ATTEMPT_ARMED,
+        FactKind.ATTEMPT_ENDED,
+        FactKind.TASK_CREATED,
+        FactKind.WAIT_OPENED,
+        FactKind.TASK_PAUSED,
+        FactKind.TASK_RESUMED,
+        FactKind.TASK_STALLED,
+        FactKind.TASK_COMPLETED,
+        FactKind.TASK_FAILED,
+        FactKind.TASK_CANCELLED,
+        FactKind.COMMAND_AMBIGUOUS,
+    }
+)
 
 Verb = Callable[[Snapshot, datetime], control.Outcome]
 
@@ -206,12 +215,12 @@ class Desk:
         """A run's unfinished tasks, or the one task that is named."""
         if given.strip().lower().startswith("r-"):
             run_id = self.run_id(given)
-            return run_id, tuple(task.id for task in self._ledger.tasks(100_000, run_id=run_id, unfinished=True))
+            return run_id, tuple(task.id for task in self._ledger.tasks(EVERY, run_id=run_id, unfinished=True))
         try:
             return None, (self.task_id(given),)
         except NotFound:
             run_id = self.run_id(given)
-            return run_id, tuple(task.id for task in self._ledger.tasks(100_000, run_id=run_id, unfinished=True))
+            return run_id, tuple(task.id for task in self._ledger.tasks(EVERY, run_id=run_id, unfinished=True))
 
     # -- reading
 
@@ -295,16 +304,11 @@ class Desk:
         return Explained(snapshot.task, rungs, intent, now)
 
     def explained_at(self, task_id: TaskId, at: datetime) -> tuple[Event, ...]:
-        """The recorded decisions about a task up to a moment, newest last: what was armed, what ended, why it rested."""
-        telling = {
-            FactKind.RESTED, FactKind.ATTEMPT_ARMED, FactKind.ATTEMPT_ENDED, FactKind.TASK_CREATED, FactKind.WAIT_OPENED,
-            FactKind.TASK_PAUSED, FactKind.TASK_RESUMED, FactKind.TASK_STALLED, FactKind.TASK_COMPLETED,
-            FactKind.TASK_FAILED, FactKind.TASK_CANCELLED, FactKind.COMMAND_AMBIGUOUS,
-        }  # fmt: skip
+        """The recorded decisions about a task up to a moment, newest last: what was armed, ended, and why it rested."""
         told: list[Event] = []
         after = 0
         while page := self._ledger.events(after, 1000, task_id=task_id):
-            told += [event for event in page if event.fact.kind in telling and event.at <= at]
+            told += [event for event in page if event.fact.kind in TELLING and event.at <= at]
             after = page[-1].n
             if page[-1].at > at:
                 break
@@ -312,44 +316,13 @@ class Desk:
 
     def attention(self) -> tuple[Item, ...]:
         """What only a person can settle, oldest first."""
-        items = [
-            Item(
-                wait.task_id,
-                f"{wait.kind} wait",
-                wait.question,
-                f"tenuto answer {wait.task_id} --file ANSWER" if wait.kind is not WaitKind.CAP
-                else f"tenuto policy set {wait.task_id} max-attempts=N",
-                wait.opened_at,
-            )
-            for wait in self._ledger.waits(LISTED)
-            if wait.kind in HUMAN_WAITS
-        ]  # fmt: skip
-        for command in self._ledger.commands(LISTED, only_open=True):
-            if command.state is CommandState.AMBIGUOUS:
-                items.append(
-                    Item(
-                        command.task_id,
-                        "ambiguous command",
-                        f"it is not known whether {command.kind} {command.id} took effect"
-                        + (f": {command.detail}" if command.detail else ""),
-                        f"look, then: tenuto command release {command.id} --verdict happened|not-happened",
-                        command.armed_at or command.created_at,
-                    )
-                )
-        for task in self._ledger.tasks(100_000, unfinished=True):
-            if task.stalled_at is not None:
-                items.append(
-                    Item(
-                        task.id,
-                        "stalled",
-                        f"{task.progress.without} turns without durable progress",
-                        f"tenuto resume --stalled {task.id}, or tenuto cancel {task.id}",
-                        task.stalled_at,
-                    )
-                )
-        now = self._clock.now()
-        items += [Item(None, "supervisor", text, "tenuto doctor", now) for text in self._troubles()]
-        return tuple(sorted(items, key=lambda item: (item.since, item.task_id or "")))
+        return attention.queue(
+            self._ledger.waits(LISTED),
+            self._ledger.commands(LISTED, only_open=True),
+            self._ledger.tasks(EVERY, unfinished=True),
+            self._troubles(),
+            self._clock.now(),
+        )
 
     def events(
         self, after: int, limit: int, *, task_id: TaskId | None = None, run_id: RunId | None = None
@@ -364,6 +337,9 @@ class Desk:
         if found is None:
             raise NotFound(f"there is no command {command_id}", field="command")
         return found
+
+    def attempts(self, task_id: TaskId) -> tuple[Attempt, ...]:
+        return self._ledger.attempts(task_id, EVERY)
 
     def waits(self, task_id: TaskId) -> tuple[Wait, ...]:
         return self._ledger.waits(LISTED, task_id=task_id)
@@ -768,7 +744,7 @@ class Desk:
             )
             if done is not None:
                 if lift:
-                    for task in self._ledger.tasks(100_000, unfinished=True):
+                    for task in self._ledger.tasks(EVERY, unfinished=True):
                         self._rung(task.id)
                 return done
         raise Conflict("the registry is changing too fast; try again")

@@ -38,8 +38,8 @@ class RealEntrances:
         self._config = config
         self._db = db
         self._settings: Settings | None = None
-        self._clock = SystemClock()
-        self._mint = RandomMinter()
+        self.clock = SystemClock()
+        self.minter = RandomMinter()
 
     @property
     def settings(self) -> Settings:
@@ -78,11 +78,11 @@ class RealEntrances:
 
     def now(self) -> datetime:
         """The present."""
-        return self._clock.now()
+        return self.clock.now()
 
     def fresh_key(self) -> str:
         """A fresh idempotency key."""
-        return self._mint.secret()
+        return self.minter.secret()
 
     def glance(self) -> Glance:
         """The supervisor as its lease row and the process table tell of it."""

@@ -1,0 +1,66 @@
+"""What only a person can settle, as one short list in a stable order.
+
+Open questions, commands that looking could not settle, and tasks that stopped making progress. Healthy work, and what
+ends by itself, never stands here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tenuto.model.command import Command
+from tenuto.model.ids import TaskId
+from tenuto.model.lifecycle import CommandState
+from tenuto.model.work import HUMAN_WAITS, Task, Wait, WaitKind
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing only a person can settle: what it is about, the question, what to do, since when."""
+
+    task_id: TaskId | None
+    kind: str
+    question: str
+    mend: str
+    since: datetime
+
+
+def queue(
+    waits: Iterable[Wait], commands: Iterable[Command], tasks: Iterable[Task], troubles: Sequence[str], now: datetime
+) -> tuple[Item, ...]:
+    """The attention queue, oldest first; `troubles` are sentences about the supervisor itself."""
+    items = [_question(wait) for wait in waits if wait.kind in HUMAN_WAITS]
+    items += [_doubt(command) for command in commands if command.state is CommandState.AMBIGUOUS]
+    items += [_stall(task, task.stalled_at) for task in tasks if task.stalled_at is not None and not task.terminal]
+    items += [Item(None, "supervisor", text, "tenuto doctor", now) for text in troubles]
+    return tuple(sorted(items, key=lambda item: (item.since, item.task_id or "", item.kind)))
+
+
+def _question(wait: Wait) -> Item:
+    mend = f"tenuto answer {wait.task_id} --file ANSWER"
+    if wait.kind is WaitKind.CAP:
+        mend = f"tenuto policy set {wait.task_id} max-attempts=N"
+    return Item(wait.task_id, f"{wait.kind} wait", wait.question, mend, wait.opened_at)
+
+
+def _doubt(command: Command) -> Item:
+    detail = f": {command.detail}" if command.detail else ""
+    return Item(
+        command.task_id,
+        "ambiguous command",
+        f"it is not known whether {command.kind} {command.id} took effect{detail}",
+        f"look, then: tenuto command release {command.id} --verdict happened|not-happened",
+        command.armed_at or command.created_at,
+    )
+
+
+def _stall(task: Task, since: datetime) -> Item:
+    return Item(
+        task.id,
+        "stalled",
+        f"{task.progress.without} turns without durable progress",
+        f"tenuto resume --stalled {task.id}, or tenuto cancel {task.id}",
+        since,
+    )

@@ -1,0 +1,77 @@
+"""Keeping the registry: carry it forward, check it, back it up.
+
+Checking and backing up are safe beside a running supervisor; carrying forward is refused while one leads.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenuto.model.faults import Mistake, NotFound, Refused
+from tenuto.surfaces.cli.entrances import Proof
+
+if TYPE_CHECKING:
+    from tenuto.wiring.entrances import RealEntrances
+
+
+def database(outside: RealEntrances, act: str, target: Path | None, say: Callable[[str], None]) -> Proof:
+    """One of upgrade, check and backup; `target` is where a backup goes (None: beside the registry)."""
+    match act:
+        case "upgrade":
+            return _upgrade(outside)
+        case "check":
+            return _check(outside)
+        case "backup":
+            return _backup(outside, target, say)
+        case _:
+            raise Mistake(f"there is no database verb '{act}'", field="verb")
+
+
+def _upgrade(outside: RealEntrances) -> Proof:
+    from tenuto.store.opening import PRESENT, open_registry, version_of
+
+    settings = outside.settings
+    before = version_of(settings.registry_path)
+    if before is None:
+        raise NotFound(f"there is no registry at {settings.registry_path}; a supervisor makes it when it first starts")
+    if before != PRESENT and outside.glance().standing in ("live", "stale-alive", "stop-fenced"):
+        raise Refused("a supervisor uses this registry", see="tenuto stop")
+    ledger = open_registry(settings.database, outside.clock, minter=outside.minter)
+    ledger.close_readers()
+    told = "it was of the present schema already" if before == PRESENT else f"carried from {before} to {PRESENT}"
+    return Proof(True, told, result={"before": before, "after": PRESENT})
+
+
+def _check(outside: RealEntrances) -> Proof:
+    from tenuto.store.opening import open_registry
+
+    ledger = open_registry(outside.settings.database, outside.clock, minter=outside.minter, read_only=True)
+    try:
+        found = ledger.check()
+    finally:
+        ledger.close_readers()
+    lines = [f"{each.sentence}: {', '.join(each.subjects[:5])}" if each.subjects else each.sentence for each in found]
+    summary = "the registry is sound" if not found else f"{len(found)} findings"
+    return Proof(not found, summary, lines, {"findings": lines})
+
+
+def _backup(outside: RealEntrances, target: Path | None, say: Callable[[str], None]) -> Proof:
+    from tenuto.store.opening import open_registry
+
+    stamp = outside.now().strftime("%Y%m%dT%H%M%SZ")
+    path = target or outside.settings.registry_path.with_name(f"registry-{stamp}.sqlite3")
+    if path.exists():
+        raise Mistake(f"{path} exists already; a backup never writes over anything", field="target")
+    ledger = open_registry(outside.settings.database, outside.clock, minter=outside.minter, read_only=True)
+    try:
+        say(f"copying to {path}")
+        ledger.backup(path)
+    except (OSError, sqlite3.Error) as error:
+        raise Mistake(f"the backup cannot be written: {error}", field="target") from None
+    finally:
+        ledger.close_readers()
+    size = path.stat().st_size
+    return Proof(True, f"{path} ({size} bytes)", result={"path": str(path), "bytes": size})
