@@ -12,7 +12,7 @@ from datetime import datetime
 
 from tenuto.model.change import Commit, Result
 from tenuto.model.snapshot import Leadership
-from tenuto.ports import Clock
+from tenuto.ports import Clock, Fuse
 from tenuto.store.dialect import Connection, Dialect, Texts
 from tenuto.store.leader import Leaders
 from tenuto.store.reader import TableReader
@@ -23,11 +23,11 @@ from tenuto.store.writer import Writer
 class TableLedger(TableReader):
     """Implements ports.Ledger. Opened by `opening.open_registry`."""
 
-    def __init__(self, dialect: Dialect, clock: Clock) -> None:
+    def __init__(self, dialect: Dialect, clock: Clock, fuse: Fuse | None = None) -> None:
         texts = Texts(dialect.core)
         super().__init__(dialect, texts)
         self._clock = clock
-        self._writer = Writer(dialect)
+        self._writer = Writer(dialect, fuse)
         self._transactions = Transactions(dialect, Texts(dialect.core))
         self._leaders = Leaders(Texts(dialect.core), self._transactions)
         self._epoch: int | None = None
@@ -54,7 +54,12 @@ class TableLedger(TableReader):
         def take(connection: Connection) -> Leadership | None:
             return self._leaders.take(connection, candidate, gone, self._clock.now())
 
-        mine = await self._writer.do(take)
+        try:
+            mine = await self._writer.do(take)
+        except self._dialect.failure as error:
+            if self._dialect.taken(error) is None:
+                raise
+            mine = None  # another took the first lease of all in the same moment
         if mine is not None:
             self._epoch = mine.epoch
         return mine

@@ -13,7 +13,7 @@ from typing import Literal, overload
 
 from tenuto.model.faults import Corrupt, Mistake, NotFound, UnsupportedVersion
 from tenuto.model.snapshot import Registry
-from tenuto.ports import Clock, Minter
+from tenuto.ports import Clock, Fuse, Minter
 from tenuto.store.dialect import Texts
 from tenuto.store.ledger import TableLedger
 from tenuto.store.reading import ReadOnlyLedger
@@ -33,12 +33,17 @@ def open_registry(where: str | Path, clock: Clock, *, minter: Minter, read_only:
 
 @overload
 def open_registry(
-    where: str | Path, clock: Clock, *, minter: Minter, read_only: Literal[False] = False
+    where: str | Path,
+    clock: Clock,
+    *,
+    minter: Minter,
+    read_only: Literal[False] = False,
+    fuse: Fuse | None = None,
 ) -> TableLedger: ...
 
 
 def open_registry(
-    where: str | Path, clock: Clock, *, minter: Minter, read_only: bool = False
+    where: str | Path, clock: Clock, *, minter: Minter, read_only: bool = False, fuse: Fuse | None = None
 ) -> TableLedger | ReadOnlyLedger:
     """The registry at a path or URL (`sqlite:///PATH`, `postgresql://...`), made if it is not there.
 
@@ -46,7 +51,7 @@ def open_registry(
     refused keeps its bytes.
     """
     if isinstance(where, str) and where.startswith(SERVER):
-        return _open_server(where, clock, minter, read_only=read_only)
+        return _open_server(where, clock, minter, fuse, read_only=read_only)
     path = place(where)
     version = version_of(path)
     dialect = Sqlite(path)
@@ -58,10 +63,12 @@ def open_registry(
         from tenuto.store.migrating import carry_forward
 
         carry_forward(path, Registry(minter.new("registry"), 1, clock.now()))
-    return TableLedger(dialect, clock)
+    return TableLedger(dialect, clock, fuse)
 
 
-def _open_server(url: str, clock: Clock, minter: Minter, *, read_only: bool) -> TableLedger | ReadOnlyLedger:
+def _open_server(
+    url: str, clock: Clock, minter: Minter, fuse: Fuse | None, *, read_only: bool
+) -> TableLedger | ReadOnlyLedger:
     from tenuto.store.postgresql import Postgresql
 
     dialect = Postgresql(url)
@@ -74,7 +81,7 @@ def _open_server(url: str, clock: Clock, minter: Minter, *, read_only: bool) -> 
         from tenuto.store.migrating import carry_server_forward
 
         carry_server_forward(url, Registry(minter.new("registry"), 1, clock.now()))
-    return TableLedger(dialect, clock)
+    return TableLedger(dialect, clock, fuse)
 
 
 def _readable(version: str | None, where: str) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from tenuto.model.faults import Corrupt, StorageFull
+from tenuto.ports import Fuse, NoFuse
 from tenuto.store.dialect import Connection, Dialect
 
 T = TypeVar("T")
@@ -42,8 +43,9 @@ class _Item(Generic[T]):
 class Writer:
     """Runs jobs on its own thread and its own connection, each in a transaction that it shares with its group."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, fuse: Fuse | None = None) -> None:
         self._dialect = dialect
+        self._fuse = fuse or NoFuse()
         self._queue: queue.SimpleQueue[_Item[Any] | None] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self._closed = False
@@ -112,7 +114,7 @@ class Writer:
                     item.error = dialect.translated(error)
                     connection.execute("ROLLBACK TO SAVEPOINT job")
                 connection.execute("RELEASE SAVEPOINT job")
-            dialect.commit(connection)
+            self._commit(connection)
         except Exception:  # noqa: BLE001 - each job is tried again alone and hears its own reason
             self._back_out()
             return False
@@ -123,12 +125,17 @@ class Writer:
             connection = self._connected()
             self._dialect.begin(connection)
             item.value, item.error = item.job(connection), None
-            self._dialect.commit(connection)
+            self._commit(connection)
         except Exception as error:  # noqa: BLE001 - whatever went wrong is the caller's to hear
             item.error = self._dialect.translated(error)
             self._back_out()
             if isinstance(item.error, (StorageFull, Corrupt)):
                 self._disconnect()
+
+    def _commit(self, connection: Connection) -> None:
+        self._fuse.burn("write.prepared")
+        self._dialect.commit(connection)
+        self._fuse.burn("write.durable")
 
     def _connected(self) -> Connection:
         if self._connection is None:

@@ -77,7 +77,7 @@ async def assembled(
     """A supervisor's parts, opened; closed again without ending anything that runs."""
     clock, minter, fuse = clock or SystemClock(), minter or RandomMinter(), fuse or NoFuse()
     settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    ledger = open_registry(settings.database, clock, minter=minter)
+    ledger = open_registry(settings.database, clock, minter=minter, fuse=fuse)
     wheels: list[Wheel] = []
 
     def rung(command_id: CommandId) -> None:

@@ -57,7 +57,8 @@ class HostExecutor:
         self._registry = registry_id
         self._clock = clock
         self._fuse = fuse
-        self._host_fuse = host_fuse
+        #: The point at which the next host kills itself; for proofs alone.
+        self.host_fuse = host_fuse
         self._ring = ring
         self._surroundings = surroundings
         self._bell = Bell(bell_path, self._rung)
@@ -70,6 +71,7 @@ class HostExecutor:
     async def open(self) -> None:
         """Make the journal's directory, listen at the bell; raises OSError when either cannot be."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._deaths.reap()
         await self._bell.open()
         self._open = True
 
@@ -181,7 +183,7 @@ class HostExecutor:
             "limit": order.limit.total_seconds(),
             "grace": order.grace.total_seconds(),
             "bell": str(self._bell.path.absolute()),
-            "fuse": self._host_fuse,
+            "fuse": self.host_fuse,
         }
 
     async def _launch(self, command_id: CommandId, ordered: carry.Order) -> None:
