@@ -125,16 +125,29 @@ def of_process(pid: int) -> bytes:
 
 
 async def test_many_turns_leave_no_descriptor_and_no_child_behind(room: Room) -> None:
-    await room.perform(room.turn("true"))
-    before = descriptors()
+    first, _ = await room.perform(room.turn("true"))
+    await room.until(first, lambda now: now.mark is Mark.ENDED and not now.launched_here)
+    before, earlier = descriptors(), hosts_of_ours()
     made = [command() for _ in range(12)]
     outcomes = await asyncio.gather(*(room.perform(room.turn("true"), one) for one in made))
     assert {type(outcome) for _, outcome in outcomes} == {Accepted}
     for one in made:
         await room.until(one, lambda now: now.mark is Mark.ENDED and not now.launched_here)
     assert descriptors() <= before
-    assert hosts_of_ours() == []
+    assert hosts_of_ours() == earlier
     assert not room.left()
+
+
+async def test_a_child_that_ended_unwatched_is_reaped_by_the_next(room: Room) -> None:
+    mine, _ = await room.perform(room.turn("sleep", "600"))
+    host = journal.read(room.journals, mine.id).host
+    assert host is not None
+    await room.executor.close()
+    assert processes.send(host, signal.SIGTERM)
+    await room.until(mine, lambda now: now.performer is Presence.GONE)
+    assert host.pid in hosts_of_ours()
+    await room.executor.open()
+    assert host.pid not in hosts_of_ours()
 
 
 async def test_a_journal_lost_while_its_program_runs_is_not_taken_for_nothing(room: Room) -> None:

@@ -28,6 +28,9 @@ LOOK_AGAIN: Final = 1.0
 
 Ring = Callable[[CommandId], None]
 
+LEFT: Final[set[int]] = set()
+"""Children of this process that nobody watches now; a pid stays its own until its parent has reaped it."""
+
 
 def placed(path: Path) -> Path:
     """A socket's path, or a short one of this user's own that stands for it, where it is too long."""
@@ -94,13 +97,21 @@ class Deaths:
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
         self._watched: dict[CommandId, Callable[[], None]] = {}
+        self._children: dict[CommandId, int] = {}
 
     def watching(self, command_id: CommandId) -> bool:
         return command_id in self._watched
 
     def watch_child(self, command_id: CommandId, pid: int) -> None:
         """Watch a child of ours that nobody else reaps; its pid is its own until it is reaped here."""
+        self._children[command_id] = pid
         self._watch(command_id, pid, lambda: _reaped(pid))
+
+    def reap(self) -> None:
+        """Reap the children that ended while nobody of this process was watching them."""
+        for pid in tuple(LEFT):
+            if _reaped(pid):
+                LEFT.discard(pid)
 
     def watch(self, command_id: CommandId, who: Identity) -> None:
         """Watch a process by its identity; if it is gone already, rings soon."""
@@ -110,7 +121,9 @@ class Deaths:
             self._look_later(asyncio.get_running_loop(), command_id, lambda: presence(who) is Presence.GONE, 0.0)
 
     def close(self) -> None:
-        """Stop watching. Nobody is ended by it."""
+        """Stop watching. Nobody is ended by it; children are remembered, to be reaped by the next one who watches."""
+        LEFT.update(self._children.values())
+        self._children.clear()
         for stop in tuple(self._watched.values()):
             stop()
         self._watched.clear()
@@ -134,11 +147,16 @@ class Deaths:
                 os.waitid(os.P_PIDFD, pinned, os.WEXITED | os.WNOHANG)
             except ChildProcessError:  # somebody else's child, or reaped already
                 pass
+            LEFT.discard(pid)
             self._watched.pop(command_id)()
-            self._ring(command_id)
+            self._over(command_id)
 
         loop.add_reader(pinned, ended)
         self._watched[command_id] = stop
+
+    def _over(self, command_id: CommandId) -> None:
+        self._children.pop(command_id, None)
+        self._ring(command_id)
 
     def _look_later(
         self, loop: asyncio.AbstractEventLoop, command_id: CommandId, gone: Callable[[], bool], seconds: float
@@ -146,7 +164,7 @@ class Deaths:
         def look() -> None:
             if gone():
                 del self._watched[command_id]
-                self._ring(command_id)
+                self._over(command_id)
             else:
                 self._look_later(loop, command_id, gone, LOOK_AGAIN)
 
@@ -154,8 +172,8 @@ class Deaths:
 
 
 def _reaped(pid: int) -> bool:
-    """Whether this was a child of ours that has ended; it is reaped then."""
+    """Whether a child of ours has ended; it is reaped by being asked, if it was not before."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
-        return False
+        return True
