@@ -44,7 +44,7 @@ class Server:
 
 @contextmanager
 def server() -> Iterator[Server]:
-    """Start a server that forgets durability, for tests that do not kill it. It refuses root, so it is postgres then."""
+    """Start a server that forgets durability, for tests that do not kill it. As root, it runs as postgres."""
     where = programs()
     if where is None:
         raise RuntimeError("PostgreSQL is not installed")

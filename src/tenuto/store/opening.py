@@ -14,10 +14,10 @@ from typing import Literal, overload
 from tenuto.model.faults import Corrupt, Mistake, NotFound, UnsupportedVersion
 from tenuto.model.snapshot import Registry
 from tenuto.ports import Clock, Fuse, Minter
-from tenuto.store.dialect import Texts
+from tenuto.store.dialect import Connection, Texts
 from tenuto.store.ledger import TableLedger
 from tenuto.store.reading import ReadOnlyLedger
-from tenuto.store.sqlite import APPLICATION, Sqlite, broken
+from tenuto.store.sqlite import APPLICATION, Sqlite, broken, open_file
 
 #: The schema this program writes, and every one it can carry forward.
 PRESENT = "0001"
@@ -126,7 +126,9 @@ def version_of(path: Path) -> str | None:
     if magic != _MAGIC:
         raise Corrupt(broken(path, "it is not a database"))
     try:
-        version = _read_version(path)
+        version = _untouched_version(path)
+    except Corrupt as error:
+        raise Corrupt(broken(path, str(error))) from error
     except sqlite3.DatabaseError as error:
         translated = Sqlite(path).translated(error)
         raise (Corrupt(broken(path, str(error))) if translated is error else translated) from error
@@ -134,18 +136,29 @@ def version_of(path: Path) -> str | None:
     return version
 
 
-def _read_version(path: Path) -> str | None:
-    connection = Sqlite(path).connect_reader()
+def _untouched_version(path: Path) -> str | None:
+    """Read without making so much as a lock file, unless a log says that somebody may be writing."""
+    if not path.with_name(path.name + "-wal").exists():
+        try:
+            return _read_version(open_file(path, "ro", immutable=True))
+        except (Corrupt, sqlite3.DatabaseError):
+            if not path.with_name(path.name + "-wal").exists():
+                raise
+    return _read_version(Sqlite(path).connect_reader())
+
+
+def _read_version(connection: Connection) -> str | None:
+    """Raises Corrupt with its reason alone; who calls knows the file."""
     try:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema").fetchall()}
         if not names and application in (0, APPLICATION):
             return None
         if application != APPLICATION or "alembic_version" not in names:
-            raise Corrupt(broken(path, "it is a database of something else"))
+            raise Corrupt("it is a database of something else")
         found = connection.execute("SELECT version_num FROM alembic_version").fetchall()
         if len(found) != 1:
-            raise Corrupt(broken(path, "it does not say which schema it has"))
+            raise Corrupt("it does not say which schema it has")
         return str(found[0][0])
     finally:
         connection.close()
@@ -153,5 +166,6 @@ def _read_version(path: Path) -> str | None:
 
 def _make_place(path: Path) -> None:
     """The directory and the empty file, for their owner only; what is there already keeps its rights."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for directory in reversed([parent for parent in path.absolute().parents if not parent.exists()]):
+        directory.mkdir(mode=0o700, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))

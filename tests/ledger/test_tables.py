@@ -1,0 +1,338 @@
+"""The tables refuse nonsense: every constraint, every move and every unique truth is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+from sqlalchemy import CheckConstraint
+from tests.ledger.world import NOW, Counting, Place, Turn, digest, place, turn, wake, written
+
+from tenuto.model.change import Busy, Commit, Committed, Row
+from tenuto.model.command import AttemptOutcome, Command
+from tenuto.model.conversation import Conversation
+from tenuto.model.faults import IllegalMove
+from tenuto.model.ids import CommandId, ConversationId, MessageId, TaskId, TextId, TokenId, WaitId
+from tenuto.model.lifecycle import (
+    OPEN_COMMAND,
+    AttemptState,
+    CommandState,
+    DeliveryState,
+    LeaseState,
+    RunState,
+    TaskState,
+)
+from tenuto.model.message import Message, MessageKind, MessagePolicy
+from tenuto.model.snapshot import Role, Token
+from tenuto.model.work import Disposition, DispositionSource, Wait, WaitKind, WakeKind
+from tenuto.store import tables
+from tenuto.store.ledger import TableLedger
+
+pytestmark = pytest.mark.anyio
+DONE = Disposition("it is done", DispositionSource.OPERATOR, TaskState.ACTIVE, None, verified=False)
+
+
+class World:
+    """Rows that are right, to be spoilt one field at a time."""
+
+    def __init__(self, ids: Counting) -> None:
+        self.ids = ids
+        self.place: Place = place(ids)
+        self.turn: Turn = turn(ids, self.place)
+        self.run, self.task, self.conversation = self.place.run, self.place.task, self.place.conversation
+        self.attempt, self.command = self.turn.attempt, self.turn.command
+        self.text = self.place.text
+        self.wait = Wait(WaitId(ids.new("wait")), 1, self.task.id, WaitKind.HUMAN, "Which one?", NOW)
+        self.wake = wake(ids, self.task)
+        self.token = Token(TokenId(ids.new("token")), 1, digest(ids.secret()), Role.AGENT, None, None, NOW)
+        self.message = Message(
+            id=MessageId(ids.new("message")),
+            revision=1,
+            task_id=self.task.id,
+            sender="operator",
+            kind=MessageKind.WORDS,
+            policy=MessagePolicy.NEXT_TURN,
+            text=self.text.id,
+            size=3,
+            state=DeliveryState.DEFERRED,
+            created_at=NOW,
+            not_before=NOW,
+        )
+
+    def without(self, row: Row) -> tuple[Row, ...]:
+        """Everything that `row` needs beside it."""
+        parents: tuple[Row, ...] = (*self.place.rows, self.attempt)
+        return tuple(parent for parent in parents if parent.id != row.id)
+
+
+def spoilt(world: World) -> dict[str, Row]:
+    """For every CHECK, a row that breaks it and nothing else."""
+    w = world
+    settled = replace(w.command, state=CommandState.RELEASED, settled_at=NOW, released_by="me", verdict="not done")
+    return {
+        "run_state_known": _forced(w.run, state="paused"),
+        "run_revision_counts": replace(w.run, revision=0),
+        "run_stopped_at": replace(w.run, state=RunState.STOPPED),
+        "task_state_known": _forced(w.task, state="sleeping"),
+        "task_revision_counts": replace(w.task, revision=-1),
+        "task_ended_at": replace(w.task, state=TaskState.COMPLETED, disposition=DONE),
+        "task_disposition": replace(w.task, state=TaskState.COMPLETED, ended_at=NOW),
+        "task_disposition_whole": replace(
+            w.task, state=TaskState.FAILED, ended_at=NOW, disposition=_forced(DONE, source=None)
+        ),
+        "task_started_at": replace(w.task, started_at=None),
+        "task_paused_by_somebody": replace(w.task, paused_at=NOW),
+        "conversation_state_known": _forced(w.conversation, state="lost"),
+        "conversation_revision_counts": replace(w.conversation, revision=0),
+        "conversation_leased": replace(w.conversation, expires_at=None),
+        "conversation_ended_at": replace(w.conversation, state=LeaseState.SUPERSEDED),
+        "attempt_state_known": _forced(w.attempt, state="running"),
+        "attempt_revision_counts": replace(w.attempt, revision=0),
+        "attempt_live_at": replace(w.attempt, live_at=None),
+        "attempt_ended_at": replace(w.attempt, state=AttemptState.ENDED, ended_at=NOW),
+        "attempt_not_ended": replace(w.attempt, outcome=AttemptOutcome.LOST),
+        "command_state_known": _forced(w.command, state="sent", settled_at=None),
+        "command_revision_counts": replace(w.command, revision=0),
+        "command_armed_at": replace(w.command, armed_at=None),
+        "command_queued": replace(w.command, state=CommandState.QUEUED),
+        "command_submitted_at": replace(w.command, state=CommandState.SUBMITTED),
+        "command_settled_at": replace(w.command, settled_at=NOW),
+        "command_was_armed": replace(settled, state=CommandState.FAILED, armed_at=None),
+        "command_released_by_somebody": replace(settled, verdict=None),
+        "wait_revision_counts": replace(w.wait, revision=0),
+        "wait_closed_by_something": replace(w.wait, closed_at=NOW),
+        "wake_revision_counts": replace(w.wake, revision=0),
+        "wake_consumed": replace(w.wake, consumed_by=w.attempt.id),
+        "message_state_known": _forced(w.message, state="read"),
+        "message_revision_counts": replace(w.message, revision=0),
+        "message_carried_by": replace(w.message, state=DeliveryState.CARRIED),
+        "message_settled_at": replace(w.message, state=DeliveryState.DROPPED),
+        "text_digest_is_sha256": replace(w.text, digest="short"),
+        "token_digest_is_sha256": replace(w.token, digest="short"),
+        "token_revision_counts": replace(w.token, revision=0),
+    }
+
+
+class _Word(str):
+    """A word that is no member of its enum, in an enum's clothes."""
+
+    __slots__ = ()
+
+    @property
+    def _value_(self) -> str:
+        return str(self)
+
+
+def _forced(row: Any, **words: str | None) -> Any:
+    return replace(row, **{name: _Word(word) if word is not None else None for name, word in words.items()})
+
+
+#: Constraints of the two rows that no commit inserts; they are tried in their own tests.
+SINGLE = {
+    "registry_is_one",
+    "registry_held_by_somebody",
+    "registry_revision_counts",
+    "leadership_is_one",
+    "leadership_epoch_counts",
+}
+
+
+def constraints() -> set[str]:
+    return {
+        str(constraint.name)
+        for table in tables.TABLES.values()
+        for constraint in table.constraints
+        if isinstance(constraint, CheckConstraint)
+    }
+
+
+def test_every_check_is_tried() -> None:
+    assert set(spoilt(World(Counting()))) | SINGLE == constraints()
+
+
+@pytest.mark.parametrize("name", sorted(spoilt(World(Counting()))))
+async def test_a_check_refuses(ledger: TableLedger, ids: Counting, name: str) -> None:
+    world = World(ids)
+    row = spoilt(world)[name]
+    needed = world.without(row)
+    if row.id in {parent.id for parent in world.place.rows}:
+        needed = tuple(parent for parent in needed if parent.id != world.attempt.id)
+    # A revision that does not count cannot replace a row either, so those are written past the commit's own rule.
+    commit = Commit(puts=(*needed, row))
+    if name.endswith("_revision_counts"):
+        await _insert_directly(ledger, needed, row, name)
+        return
+    with pytest.raises(IllegalMove, match=name):
+        await ledger.commit(commit)
+    assert ledger.tasks(5) == ()
+
+
+async def _insert_directly(ledger: TableLedger, needed: tuple[Row, ...], row: Row, name: str) -> None:
+    shape = next(shape for shape in tables.ORDER if isinstance(row, shape.cls))
+    places = [shape.cls for shape in tables.ORDER]
+    known = [parent for parent in needed if places.index(type(parent)) < places.index(type(row))]
+    await written(ledger, Commit(puts=tuple(known)))
+    sql = ledger._transactions._inserts[shape.name]
+    with pytest.raises(ledger._dialect.failure, match=name):
+        await ledger._writer.do(lambda connection: connection.execute(sql, shape.dump(row)))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO registry (id, revision, created_at, one) VALUES ('g-2', 1, 0, 1)",
+        "INSERT INTO registry (id, revision, created_at, one) VALUES ('g-2', 1, 0, 2)",
+        "UPDATE registry SET held_at = 1",
+        "UPDATE registry SET revision = 0",
+        "UPDATE leadership SET epoch = 0",
+        "UPDATE leadership SET one = 2",
+        "UPDATE event SET at = 0",
+    ],
+)
+async def test_the_single_rows_and_the_events_stay_what_they_are(ledger: TableLedger, ids: Counting, sql: str) -> None:
+    await written(ledger, turn_ready(ids))
+    with pytest.raises(ledger._dialect.failure):
+        await ledger._writer.do(lambda connection: connection.execute(sql, ()))
+
+
+def turn_ready(ids: Counting) -> Commit:
+    here = place(ids)
+    first = turn(ids, here)
+    return Commit(puts=here.rows).then(first.commit())
+
+
+# -- moves
+
+
+def task_in(world: World, state: TaskState) -> Row:
+    over = state in (TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED)
+    return replace(
+        world.task, state=state, ended_at=NOW if over else None, disposition=DONE if over else None, started_at=NOW
+    )
+
+
+def run_in(world: World, state: RunState) -> Row:
+    return replace(world.run, state=state, stopped_at=NOW if state is RunState.STOPPED else None)
+
+
+def attempt_in(world: World, state: AttemptState) -> Row:
+    ended = state is AttemptState.ENDED
+    return replace(
+        world.attempt, state=state, ended_at=NOW if ended else None, outcome=AttemptOutcome.LOST if ended else None
+    )
+
+
+def command_in(world: World, state: CommandState) -> Command:
+    settled = state not in OPEN_COMMAND and state is not CommandState.QUEUED
+    released = state is CommandState.RELEASED
+    return replace(
+        world.command,
+        state=state,
+        armed_at=None if state is CommandState.QUEUED else NOW,
+        submitted_at=None if state is CommandState.QUEUED else NOW,
+        settled_at=NOW if settled else None,
+        released_by="me" if released else None,
+        verdict="not done" if released else None,
+    )
+
+
+def conversation_in(world: World, state: LeaseState) -> Row:
+    over = state in (LeaseState.SUPERSEDED, LeaseState.ENDED, LeaseState.ABANDONED)
+    return replace(world.conversation, state=state, ended_at=NOW if over else None)
+
+
+def message_in(world: World, state: DeliveryState) -> Row:
+    over = state in (DeliveryState.DELIVERED, DeliveryState.DROPPED)
+    return replace(world.message, state=state, carried_by=world.command.id, settled_at=NOW if over else None)
+
+
+MAKERS: dict[str, Callable[[World, Any], Any]] = {
+    "task": task_in,
+    "run": run_in,
+    "attempt": attempt_in,
+    "command": command_in,
+    "conversation": conversation_in,
+    "message": message_in,
+}
+
+
+def test_every_lifecycle_is_tried() -> None:
+    assert set(MAKERS) == set(tables.LIFECYCLES)
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS))
+async def test_only_moves_of_the_lifecycle_are_taken(ledger: TableLedger, ids: Counting, name: str) -> None:
+    lifecycle, make = tables.LIFECYCLES[name], MAKERS[name]
+    for old, new in product(lifecycle.states, lifecycle.states):
+        world = World(ids)
+        first = make(world, old)
+        beside = {row.id: row for row in (*world.place.rows, world.attempt, world.command)}
+        if name == "command":
+            beside.pop(world.command.id)
+        if name in ("task", "run", "conversation"):
+            beside.pop(world.attempt.id)
+            beside.pop(world.command.id)
+        beside[first.id] = first
+        await written(ledger, Commit(puts=tuple(beside.values())))
+        second = Commit(puts=(replace(make(world, new), revision=2),))
+        if old is new or (old, new) in lifecycle.pairs:
+            await written(ledger, second)
+        else:
+            with pytest.raises(IllegalMove, match="no such move"):
+                await ledger.commit(second)
+
+
+# -- unique truths
+
+
+def rivals(world: World) -> Iterator[tuple[str, Row, Row]]:
+    """For every unique truth, a row that has it and one that wants it too."""
+    w, ids = world, world.ids
+    second = turn(ids, w.place, number=2)
+    yield "one_live_attempt_per_task", w.attempt, second.attempt
+    ended = replace(w.attempt, state=AttemptState.ENDED, ended_at=NOW, outcome=AttemptOutcome.LOST)
+    yield "one_attempt_per_number", ended, replace(second.attempt, number=1)
+    elsewhere: Conversation = replace(w.conversation, id=ConversationId(ids.new("conversation")), identity="another")
+    yield "one_active_conversation_per_task", w.conversation, elsewhere
+    yield "one_pending_wake_per_kind", w.wake, wake(ids, w.task)
+    yield "one_token_per_digest", w.token, replace(w.token, id=TokenId(ids.new("token")))
+
+
+async def test_every_unique_truth_is_told_by_name(ledger: TableLedger, ids: Counting) -> None:
+    tried = set()
+    for index in range(len(list(rivals(World(Counting()))))):
+        world = World(ids)
+        name, first, second = list(rivals(world))[index]
+        beside = {row.id: row for row in (*world.place.rows, first)}
+        await written(ledger, Commit(puts=tuple(beside.values())))
+        assert await ledger.commit(Commit(puts=(second,))) == Busy(name)
+        tried.add(name)
+    here, there = place(ids), place(ids)
+    await written(ledger, Commit(puts=here.rows))
+    same = replace(there.conversation, identity=here.conversation.identity)
+    taken = await ledger.commit(Commit(puts=(there.run, there.text, there.task, same)))
+    assert taken == Busy("one_active_conversation_per_identity")
+    tried.add("one_active_conversation_per_identity")
+    assert tried == {index.name for index in tables.UNIQUE}
+
+
+async def test_a_pending_wake_of_another_kind_is_no_rival(ledger: TableLedger, ids: Counting) -> None:
+    world = World(ids)
+    await written(ledger, Commit(puts=(*world.place.rows, world.wake)))
+    more = Commit(puts=(wake(ids, world.task, WakeKind.MANUAL),))
+    assert isinstance(await ledger.commit(more), Committed)
+
+
+async def test_a_row_needs_its_parents(ledger: TableLedger, ids: Counting) -> None:
+    world = World(ids)
+    with pytest.raises(IllegalMove):
+        await ledger.commit(Commit(puts=(world.wake,)))
+    with pytest.raises(IllegalMove):
+        await ledger.commit(Commit(puts=world.place.rows, holds=(("probe:default", CommandId("c-nobody")),)))
+    orphan = replace(world.task, objective=TextId("x-nobody"), parent=TaskId("t-nobody"))
+    with pytest.raises(IllegalMove):
+        await ledger.commit(Commit(puts=(world.run, orphan)))
+    assert ledger.runs(5) == ()
