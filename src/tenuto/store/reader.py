@@ -127,6 +127,13 @@ _WAKES = _of(tables.WAKE, _is(tables.WAKE, "task_id")).order_by(text("id"))
 _REPORTS = _newest(tables.REPORT, _is(tables.REPORT, "task_id"))
 _MESSAGES = _newest(tables.MESSAGE, _is(tables.MESSAGE, "task_id"))
 _TOKEN = _of(tables.TOKEN, _is(tables.TOKEN, "digest"))
+_DIGEST = tables.token.c.digest
+_TOKENS = (
+    _of(tables.TOKEN, bindparam("low") <= _DIGEST, bindparam("high") > _DIGEST)
+    .order_by(_DIGEST)
+    .limit(literal_column("10"))
+    .offset(_ZERO)
+)
 _AFTER = tables.event.c.n > bindparam("after")
 _EVENTS = {
     (task, run): _of(
@@ -287,6 +294,9 @@ class TableReader:
 
     def token(self, digest: str) -> Token | None:
         return self._one(tables.TOKEN, _TOKEN, digest=digest)
+
+    def tokens(self, beginning: str) -> tuple[Token, ...]:
+        return self._all(tables.TOKEN, _TOKENS, low=beginning, high=f"{beginning}g")
 
     def events(
         self, after: int, limit: int, *, task_id: TaskId | None = None, run_id: RunId | None = None

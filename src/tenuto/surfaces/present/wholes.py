@@ -9,7 +9,8 @@ from enum import Enum
 from typing import Any
 
 from tenuto import __version__
-from tenuto.engine.desk import Done, Explained, Item, Shown
+from tenuto.core.attention import Item
+from tenuto.engine.desk import Done, Explained, Shown
 from tenuto.engine.residency import Standing
 from tenuto.model.command import Command
 from tenuto.model.fact import Event
