@@ -3,3 +3,18 @@
 It decides what is said, how it is laid out and which exit code a script sees. It refuses to hold any rule of its own:
 verbs are the supervisor's, reached over its socket, and what lies outside a face comes in through `Entrances`.
 """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from tenuto.surfaces.cli.entrances import Entrances
+
+
+def main(entrances: Entrances, arguments: Sequence[str] | None = None) -> NoReturn:
+    """Carry out one command line (sys.argv when None) and end the process with its exit code."""
+    from tenuto.surfaces.cli import app
+
+    raise SystemExit(app.main(entrances, arguments))

@@ -1,0 +1,308 @@
+"""The supervisor as a service: start it, stop it, see how it stands, and the hold on everything.
+
+A start is never made beside a living supervisor, and a stop waits until the lease is given back; neither touches work
+that is under way.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tenuto.surfaces.cli.client import Unreachable
+from tenuto.surfaces.cli.entrances import AlreadyLed, Glance, NotSpawned, Spawned
+from tenuto.surfaces.cli.exits import Exit, Failure, no_supervisor
+from tenuto.surfaces.cli.front import AsJson, Front, front
+from tenuto.surfaces.cli.output import since
+
+PANEL = "service"
+WITHIN = 20
+LOOK_EVERY = 0.1
+LOG_TAIL = 1024 * 1024
+SAYS = {
+    "missing": "no supervisor runs",
+    "live": "a supervisor runs",
+    "fresh-dead": "the supervisor is gone; its lease has not run out yet",
+    "stop-fenced": "the supervisor was asked to stop and is still there",
+    "stale-alive": "the supervisor is there but has not renewed its lease",
+    "stale-dead": "the supervisor is gone, and so is its lease",
+}
+"""The sentences of `present.STANDINGS`, here because that module brings too much for a quick look; a test compares."""
+PRESENT = ("live", "stop-fenced", "stale-alive")
+"""The standings in which a process is there."""
+
+commands = typer.Typer()
+Within = Annotated[int, typer.Option("--within", metavar="SECONDS", min=1, max=600, help="How long to wait at most.")]
+
+
+@commands.command(rich_help_panel=PANEL)
+def up(context: typer.Context, detached: Annotated[bool, typer.Option("--detached", hidden=True)] = False) -> int:
+    """Run the supervisor here, in the foreground, until it is stopped."""
+    this = front(context)
+    this.not_in_turn("start a supervisor")
+    return this.entrances.run_supervisor_foreground(detached=detached)
+
+
+@commands.command(rich_help_panel=PANEL)
+def start(context: typer.Context, within: Within = WITHIN, as_json: AsJson = False) -> int:
+    """Start the supervisor in the background, unless one runs."""
+    this = front(context, as_json)
+    this.not_in_turn("start a supervisor")
+    glance, fresh = started(this, within)
+    if this.out.as_json:
+        this.out.document({"started": fresh, **_told(this, glance)})
+    else:
+        this.out.line(f"{'started' if fresh else 'it runs already'}: pid {glance.pid}, epoch {glance.epoch}")
+    return Exit.DONE
+
+
+@commands.command(rich_help_panel=PANEL)
+def stop(context: typer.Context, within: Within = WITHIN, as_json: AsJson = False) -> int:
+    """Stop the supervisor and wait until it has. Turns under way go on; nothing is cancelled."""
+    this = front(context, as_json)
+    this.not_in_turn("stop the supervisor")
+    before = this.entrances.glance()
+    after = stopped(this, before, within)
+    if this.out.as_json:
+        this.out.document({"stopped": before.standing in PRESENT, **_told(this, after)})
+    else:
+        this.out.line(f"stopped: pid {before.pid}" if before.standing in PRESENT else "no supervisor runs")
+    return Exit.DONE
+
+
+@commands.command(rich_help_panel=PANEL)
+def restart(context: typer.Context, within: Within = WITHIN, as_json: AsJson = False) -> int:
+    """Stop the supervisor, wait until it has, and start another."""
+    this = front(context, as_json)
+    this.not_in_turn("restart the supervisor")
+    stopped(this, this.entrances.glance(), within)
+    glance, _ = started(this, within)
+    if this.out.as_json:
+        this.out.document({"restarted": True, **_told(this, glance)})
+    else:
+        this.out.line(f"restarted: pid {glance.pid}, epoch {glance.epoch}")
+    return Exit.DONE
+
+
+@commands.command(rich_help_panel=PANEL)
+def status(context: typer.Context, as_json: AsJson = False) -> int:
+    """Tell how the supervisor stands; works without one, and quickly."""
+    this = front(context, as_json)
+    glance = this.entrances.glance()
+    if this.out.as_json:
+        this.out.document(_told(this, glance))
+        return Exit.DONE
+    places, now = this.entrances.places, this.entrances.now()
+    this.out.heading(f"{glance.standing}: {SAYS[glance.standing]}")
+    counted = ", ".join(f"{count} {state}" for state, count in sorted(glance.tasks.items()) if count)
+    this.out.pairs(
+        [
+            ("process", f"{glance.pid} on {glance.host}" if glance.pid is not None else None),
+            ("epoch", glance.epoch),
+            ("since", since(glance.since, now)),
+            ("lease until", since(glance.until, now) if glance.released is None else None),
+            ("stop asked", since(glance.stop_asked, now)),
+            ("released", since(glance.released, now)),
+            ("registry", places.registry if glance.registry_id else f"{places.registry} (not made yet)"),
+            ("place", f"{places.home} (from {places.home_from})"),
+            ("tasks", counted or "none"),
+            ("unsettled", f"{glance.open_commands} commands" if glance.open_commands else None),
+            ("held", f"everything, by {glance.held_by}, {since(glance.held_at, now)}" if glance.held_at else None),
+        ]
+    )
+    if glance.standing not in PRESENT:
+        this.out.note("start one with: tenuto start")
+    return Exit.DONE
+
+
+@commands.command(rich_help_panel=PANEL)
+def logs(
+    context: typer.Context,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=100_000, help="How many lines from the end.")] = 40,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as the log grows.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Print the end of the supervisor's log."""
+    this = front(context, as_json)
+    path = this.entrances.places.log
+    told, offset = _tail(path, lines)
+    if this.out.as_json and not follow:
+        this.out.document({"log": str(path), "lines": told})
+        return Exit.DONE
+    if not told and not path.exists():
+        this.out.note(f"there is no log yet: {path}")
+    for line in told:
+        _log_line(this, line)
+    for line in _growing(path, offset) if follow else ():
+        _log_line(this, line)
+    return Exit.DONE
+
+
+@commands.command(rich_help_panel=PANEL)
+def doctor(context: typer.Context, as_json: AsJson = False) -> int:
+    """Look at everything Tenuto needs here and say how to mend what is wrong."""
+    this = front(context, as_json)
+    checks = this.entrances.doctor()
+    failed = sum(check.ok is False for check in checks)
+    if this.out.as_json:
+        told = [{"name": c.name, "ok": c.ok, "found": c.found, "mend": c.mend} for c in checks]
+        this.out.document({"ok": not failed, "checks": told})
+        return Exit.FAILED if failed else Exit.DONE
+    words = {True: "good", False: "BAD", None: "unknown"}
+    this.out.table(("", "what", "found"), [(words[check.ok], check.name, check.found) for check in checks])
+    for check in checks:
+        if check.mend and check.ok is not True:
+            this.out.line(f"mend {check.name}: {check.mend}")
+    return Exit.FAILED if failed else Exit.DONE
+
+
+@commands.command(rich_help_panel=PANEL)
+def token(
+    context: typer.Context,
+    show: Annotated[bool, typer.Option("--show", help="Print the token itself, not where it lies.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Print where the operator's token lies; with --show, the token."""
+    this = front(context, as_json)
+    path = this.entrances.places.operator_token
+    if not show:
+        if this.out.as_json:
+            this.out.document({"path": str(path), "exists": path.exists()})
+        else:
+            this.out.line(path)
+        return Exit.DONE
+    this.not_in_turn("read the operator's token")
+    secret = this.door.operator_token()
+    if not secret:
+        raise Failure("not_found", f"there is no operator token yet at {path}", mend="tenuto start")
+    if this.out.as_json:
+        this.out.document({"path": str(path), "token": secret})
+    else:
+        this.out.line(secret)
+    return Exit.DONE
+
+
+@commands.command(rich_help_panel=PANEL)
+def hold(context: typer.Context, as_json: AsJson = False) -> int:
+    """Hold everything: nothing is continued anywhere until it is lifted."""
+    this = front(context, as_json)
+    return this.done(this.door.change("hold", {}))
+
+
+@commands.command(rich_help_panel=PANEL)
+def unhold(context: typer.Context, as_json: AsJson = False) -> int:
+    """Lift the hold on everything."""
+    this = front(context, as_json)
+    return this.done(this.door.change("unhold", {}))
+
+
+def started(this: Front, within: int) -> tuple[Glance, bool]:
+    """A supervisor that leads, and whether it was started by this call. Raises Failure when none came up."""
+    match this.entrances.spawn_supervisor_detached(timedelta(seconds=within)):
+        case Spawned(glance):
+            return glance, True
+        case AlreadyLed(glance):
+            return glance, False
+        case NotSpawned(reason, log):
+            raise Failure("failed", f"the supervisor did not start: {reason}", Exit.FAILED, mend=f"tenuto logs ({log})")
+
+
+def stopped(this: Front, before: Glance, within: int) -> Glance:
+    """The lease once whoever held it is gone. Raises Failure when it is still there after `within` seconds."""
+    if before.standing not in PRESENT:
+        return before
+    try:
+        this.door.change("stop", {})
+    except Unreachable:
+        if this.entrances.glance().standing in PRESENT:
+            raise no_supervisor(f"pid {before.pid} on {before.host} holds the lease and does not answer") from None
+    until = time.monotonic() + within
+    while time.monotonic() < until:
+        glance = this.entrances.glance()
+        if glance.standing not in PRESENT or glance.epoch != before.epoch:
+            return glance
+        time.sleep(LOOK_EVERY)
+    raise Failure(
+        "timeout",
+        f"it was asked to stop and is still there after {within} s: pid {before.pid}",
+        Exit.UNKNOWN,
+        mend="tenuto status, tenuto logs",
+    )
+
+
+def _told(this: Front, glance: Glance) -> dict[str, object]:
+    places = this.entrances.places
+
+    def instant(value: datetime | None) -> str | None:
+        return None if value is None else value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+    return {
+        "standing": glance.standing,
+        "text": SAYS[glance.standing],
+        "pid": glance.pid,
+        "host": glance.host,
+        "epoch": glance.epoch,
+        "owner": glance.owner,
+        "since": instant(glance.since),
+        "renewed_at": instant(glance.renewed),
+        "expires_at": instant(glance.until),
+        "stop_asked_at": instant(glance.stop_asked),
+        "released_at": instant(glance.released),
+        "registry": places.registry,
+        "registry_id": glance.registry_id,
+        "home": str(places.home),
+        "home_from": places.home_from,
+        "socket": str(places.socket),
+        "held": None if glance.held_at is None else {"at": instant(glance.held_at), "by": glance.held_by},
+        "tasks": dict(glance.tasks),
+        "open_commands": glance.open_commands,
+    }
+
+
+def _log_line(this: Front, line: str) -> None:
+    if this.out.as_json:
+        this.out.item({"line": line})
+    else:
+        this.out.line(line)
+
+
+def _tail(path: Path, count: int) -> tuple[list[str], int]:
+    """The last lines of a file, and where it ended; no more than LOG_TAIL bytes are read."""
+    try:
+        with path.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            begin = max(0, end - LOG_TAIL)
+            file.seek(begin)
+            raw = file.read(end - begin)
+    except FileNotFoundError:
+        return [], 0
+    lines = raw.decode("utf-8", "replace").splitlines()
+    if begin and lines:
+        del lines[0]
+    return lines[-count:], end
+
+
+def _growing(path: Path, offset: int) -> Iterator[str]:
+    """Lines as they are added, until interrupted; from the top again when the file was turned over."""
+    held = b""
+    while True:
+        try:
+            with path.open("rb") as file:
+                end = file.seek(0, os.SEEK_END)
+                if end < offset:
+                    offset, held = 0, b""
+                file.seek(offset)
+                held += file.read(LOG_TAIL)
+                offset = file.tell()
+        except FileNotFoundError:
+            offset, held = 0, b""
+        *whole, held = held.split(b"\n")
+        for line in whole:
+            yield line.decode("utf-8", "replace")
+        time.sleep(0.25)
