@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from tenuto.model.evidence import Mark
+from tenuto.transports.host import journal
+
 AREAS = {"EC": 22, "SC": 20, "SV": 23, "BX": 16}
 PAGES = ("features", "policy", "events", "storage", "config")
 
@@ -137,3 +140,21 @@ def test_words_that_do_not_fit_are_refused(
     harm(words)
     with pytest.raises(reference.Disagreement, match=re.escape(told)):
         reference.MAKERS[name](words)
+
+
+def test_the_journal_page_shows_the_marks_and_their_order(root: Path) -> None:
+    page = (root / "docs" / "reference" / "journal.md").read_text("utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")]
+    shown = {mark for row in rows if len(row) == 4 for mark in re.findall(r"^`(\w+)`$", row[0])}
+    assert shown == {mark.value for mark in Mark} - {Mark.NONE.value, Mark.DAMAGED.value}
+    order = {
+        mark: set(re.findall(r"`(\w+)`", row[1]))
+        for row in rows
+        if len(row) == 2
+        for mark in (re.findall(r"`(\w+)`", row[0]) or [row[0]])
+        if mark in {*shown, "nothing"}
+    }
+    assert order == {
+        mark.value if mark is not Mark.NONE else "nothing": {after.value for after in follow}
+        for mark, follow in journal.AFTER.items()
+    }
