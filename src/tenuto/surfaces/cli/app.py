@@ -6,8 +6,6 @@ only a fault of ours shows a traceback.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -17,13 +15,17 @@ from typer.core import TyperGroup
 
 from tenuto import __version__
 from tenuto.surfaces.cli import proofs, running, service, supervision, understanding, words, work
+from tenuto.surfaces.cli.ending import ended
 from tenuto.surfaces.cli.entrances import Entrances
-from tenuto.surfaces.cli.exits import Exit, Failure, of_fault
+from tenuto.surfaces.cli.exits import Exit, Failure
 from tenuto.surfaces.cli.front import Front, front
 from tenuto.surfaces.cli.output import Out
 
 GROUPS = ("service", "work", "understanding", "words", "supervision", "outside", "proof")
 """The order in which help lists commands; a command's group is its `rich_help_panel`."""
+
+SENTENCE = 200
+"""How long the first sentence of a command's help may be before it is cut, in characters."""
 
 # Typer brings its parser along in a private place; what a mistake of use is, its public BadParameter says.
 _MISUSE = cast(type[Exception], typer.BadParameter.__mro__[1])
@@ -38,7 +40,7 @@ class Grouped(TyperGroup):
         widest = max((len(name) for name, _ in found), default=0)
         for group in GROUPS:
             told = [
-                (name.ljust(widest), command.get_short_help_str(formatter.width - widest - 6))
+                (name.ljust(widest), command.get_short_help_str(SENTENCE))
                 for name, command in found
                 if getattr(command, "rich_help_panel", None) == group
             ]
@@ -88,30 +90,21 @@ def _everywhere(
         this.entrances = this.entrances.chosen(config=config, db=db)
 
 
-def main(entrances: Entrances, arguments: Sequence[str] | None = None) -> int:
-    """Carry out one command line (sys.argv without the program's name when None) and return its exit code."""
-    words_ = list(sys.argv[1:] if arguments is None else arguments)
-    out = Out("--json" in words_)
+def main(entrances: Entrances, arguments: Sequence[str]) -> int:
+    """Carry out one command line, without the program's name, and return its exit code."""
+    out = Out("--json" in arguments)
     this = Front(entrances, out)
-    try:
-        code = typer.main.get_command(program)(args=words_, prog_name="tenuto", standalone_mode=False, obj=this)
-        return int(code or 0)
-    except Failure as failure:
-        out.fail(failure)
-        return failure.exit
-    except _MISUSE as misuse:
-        return _misused(out, misuse)
-    except (KeyboardInterrupt, typer.Abort):
-        return Exit.DETACHED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.FAILED
-    except Exception as fault:
-        failure_ = of_fault(fault)
-        if failure_ is None:
-            raise
-        out.fail(failure_)
-        return failure_.exit
+    command = typer.main.get_command(program)
+
+    def act() -> object:
+        try:
+            return command(args=list(arguments), prog_name="tenuto", standalone_mode=False, obj=this)
+        except _MISUSE as misuse:
+            return _misused(out, misuse)
+        except typer.Abort:
+            return Exit.DETACHED
+
+    return ended(out, act)
 
 
 def _misused(out: Out, misuse: Exception) -> int:

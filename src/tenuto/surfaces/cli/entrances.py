@@ -154,10 +154,9 @@ class Entrances(Protocol):
         """
         ...
 
-    def run_supervisor_foreground(self, *, detached: bool = False) -> int:
+    def run_supervisor_foreground(self) -> int:
         """Lead and serve until stopped by SIGINT, SIGTERM or `tenuto stop`; the exit code of the process.
 
-        `detached` is True in the child that `spawn_supervisor_detached` started: it has no terminal to talk to.
         0 after a clean stop, 5 when another supervisor leads, 1 when the lease was lost. Prints only to the log and
         to stderr. Makes the state directory, the registry and the operator's token where they are missing.
         """

@@ -22,8 +22,9 @@ from tenuto.surfaces.cli.client import Unreachable
 from tenuto.surfaces.cli.edges import Edges
 from tenuto.surfaces.cli.exits import Exit, Failure, no_supervisor
 from tenuto.surfaces.cli.front import AsJson, Front, Key, TaskArgument, front
+from tenuto.surfaces.cli.glancing import PRESENT
 from tenuto.surfaces.cli.output import get, moment, one_line, rows, shortened, span
-from tenuto.surfaces.cli.service import PRESENT, WITHIN, started
+from tenuto.surfaces.cli.service import WITHIN, started
 from tenuto.surfaces.cli.work import amount, pairs
 
 PANEL = "work"

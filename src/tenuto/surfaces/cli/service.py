@@ -9,44 +9,34 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tenuto.surfaces.cli import glancing
 from tenuto.surfaces.cli.client import Unreachable
 from tenuto.surfaces.cli.entrances import AlreadyLed, Glance, NotSpawned, Spawned
 from tenuto.surfaces.cli.exits import Exit, Failure, no_supervisor
 from tenuto.surfaces.cli.front import AsJson, Front, front
-from tenuto.surfaces.cli.output import since
+from tenuto.surfaces.cli.glancing import PRESENT, told
 
 PANEL = "service"
 WITHIN = 20
 LOOK_EVERY = 0.1
 LOG_TAIL = 1024 * 1024
-SAYS = {
-    "missing": "no supervisor runs",
-    "live": "a supervisor runs",
-    "fresh-dead": "the supervisor is gone; its lease has not run out yet",
-    "stop-fenced": "the supervisor was asked to stop and is still there",
-    "stale-alive": "the supervisor is there but has not renewed its lease",
-    "stale-dead": "the supervisor is gone, and so is its lease",
-}
-"""The sentences of `present.STANDINGS`, here because that module brings too much for a quick look; a test compares."""
-PRESENT = ("live", "stop-fenced", "stale-alive")
-"""The standings in which a process is there."""
 
 commands = typer.Typer()
 Within = Annotated[int, typer.Option("--within", metavar="SECONDS", min=1, max=600, help="How long to wait at most.")]
 
 
 @commands.command(rich_help_panel=PANEL)
-def up(context: typer.Context, detached: Annotated[bool, typer.Option("--detached", hidden=True)] = False) -> int:
+def up(context: typer.Context) -> int:
     """Run the supervisor here, in the foreground, until it is stopped."""
     this = front(context)
     this.not_in_turn("start a supervisor")
-    return this.entrances.run_supervisor_foreground(detached=detached)
+    return this.entrances.run_supervisor_foreground()
 
 
 @commands.command(rich_help_panel=PANEL)
@@ -56,7 +46,7 @@ def start(context: typer.Context, within: Within = WITHIN, as_json: AsJson = Fal
     this.not_in_turn("start a supervisor")
     glance, fresh = started(this, within)
     if this.out.as_json:
-        this.out.document({"started": fresh, **_told(this, glance)})
+        this.out.document({"started": fresh, **told(this.entrances, glance)})
     else:
         this.out.line(f"{'started' if fresh else 'it runs already'}: pid {glance.pid}, epoch {glance.epoch}")
     return Exit.DONE
@@ -70,7 +60,7 @@ def stop(context: typer.Context, within: Within = WITHIN, as_json: AsJson = Fals
     before = this.entrances.glance()
     after = stopped(this, before, within)
     if this.out.as_json:
-        this.out.document({"stopped": before.standing in PRESENT, **_told(this, after)})
+        this.out.document({"stopped": before.standing in PRESENT, **told(this.entrances, after)})
     else:
         this.out.line(f"stopped: pid {before.pid}" if before.standing in PRESENT else "no supervisor runs")
     return Exit.DONE
@@ -84,7 +74,7 @@ def restart(context: typer.Context, within: Within = WITHIN, as_json: AsJson = F
     stopped(this, this.entrances.glance(), within)
     glance, _ = started(this, within)
     if this.out.as_json:
-        this.out.document({"restarted": True, **_told(this, glance)})
+        this.out.document({"restarted": True, **told(this.entrances, glance)})
     else:
         this.out.line(f"restarted: pid {glance.pid}, epoch {glance.epoch}")
     return Exit.DONE
@@ -94,30 +84,7 @@ def restart(context: typer.Context, within: Within = WITHIN, as_json: AsJson = F
 def status(context: typer.Context, as_json: AsJson = False) -> int:
     """Tell how the supervisor stands; works without one, and quickly."""
     this = front(context, as_json)
-    glance = this.entrances.glance()
-    if this.out.as_json:
-        this.out.document(_told(this, glance))
-        return Exit.DONE
-    places, now = this.entrances.places, this.entrances.now()
-    this.out.heading(f"{glance.standing}: {SAYS[glance.standing]}")
-    counted = ", ".join(f"{count} {state}" for state, count in sorted(glance.tasks.items()) if count)
-    this.out.pairs(
-        [
-            ("process", f"{glance.pid} on {glance.host}" if glance.pid is not None else None),
-            ("epoch", glance.epoch),
-            ("since", since(glance.since, now)),
-            ("lease until", since(glance.until, now) if glance.released is None else None),
-            ("stop asked", since(glance.stop_asked, now)),
-            ("released", since(glance.released, now)),
-            ("registry", places.registry if glance.registry_id else f"{places.registry} (not made yet)"),
-            ("place", f"{places.home} (from {places.home_from})"),
-            ("tasks", counted or "none"),
-            ("unsettled", f"{glance.open_commands} commands" if glance.open_commands else None),
-            ("held", f"everything, by {glance.held_by}, {since(glance.held_at, now)}" if glance.held_at else None),
-        ]
-    )
-    if glance.standing not in PRESENT:
-        this.out.note("start one with: tenuto start")
+    glancing.status(this.entrances, this.out)
     return Exit.DONE
 
 
@@ -131,13 +98,13 @@ def logs(
     """Print the end of the supervisor's log."""
     this = front(context, as_json)
     path = this.entrances.places.log
-    told, offset = _tail(path, lines)
+    found, offset = _tail(path, lines)
     if this.out.as_json and not follow:
-        this.out.document({"log": str(path), "lines": told})
+        this.out.document({"log": str(path), "lines": found})
         return Exit.DONE
-    if not told and not path.exists():
+    if not found and not path.exists():
         this.out.note(f"there is no log yet: {path}")
-    for line in told:
+    for line in found:
         _log_line(this, line)
     for line in _growing(path, offset) if follow else ():
         _log_line(this, line)
@@ -151,8 +118,8 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> int:
     checks = this.entrances.doctor()
     failed = sum(check.ok is False for check in checks)
     if this.out.as_json:
-        told = [{"name": c.name, "ok": c.ok, "found": c.found, "mend": c.mend} for c in checks]
-        this.out.document({"ok": not failed, "checks": told})
+        listed = [{"name": c.name, "ok": c.ok, "found": c.found, "mend": c.mend} for c in checks]
+        this.out.document({"ok": not failed, "checks": listed})
         return Exit.FAILED if failed else Exit.DONE
     words = {True: "good", False: "BAD", None: "unknown"}
     this.out.table(("", "what", "found"), [(words[check.ok], check.name, check.found) for check in checks])
@@ -234,35 +201,6 @@ def stopped(this: Front, before: Glance, within: int) -> Glance:
         Exit.UNKNOWN,
         mend="tenuto status, tenuto logs",
     )
-
-
-def _told(this: Front, glance: Glance) -> dict[str, object]:
-    places = this.entrances.places
-
-    def instant(value: datetime | None) -> str | None:
-        return None if value is None else value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-    return {
-        "standing": glance.standing,
-        "text": SAYS[glance.standing],
-        "pid": glance.pid,
-        "host": glance.host,
-        "epoch": glance.epoch,
-        "owner": glance.owner,
-        "since": instant(glance.since),
-        "renewed_at": instant(glance.renewed),
-        "expires_at": instant(glance.until),
-        "stop_asked_at": instant(glance.stop_asked),
-        "released_at": instant(glance.released),
-        "registry": places.registry,
-        "registry_id": glance.registry_id,
-        "home": str(places.home),
-        "home_from": places.home_from,
-        "socket": str(places.socket),
-        "held": None if glance.held_at is None else {"at": instant(glance.held_at), "by": glance.held_by},
-        "tasks": dict(glance.tasks),
-        "open_commands": glance.open_commands,
-    }
 
 
 def _log_line(this: Front, line: str) -> None:
