@@ -16,11 +16,6 @@ DATABASES = ["sqlite", "postgresql"] if programs() else ["sqlite"]
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def clock() -> SetClock:
     return SetClock()
 
