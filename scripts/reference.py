@@ -331,7 +331,12 @@ def _rules(name: str) -> list[str]:
 def config(words: Words) -> list[str]:
     keys, variables, prose = words["keys"], words["variables"], words["page"]
     compared("config.toml", keys, set(_popped((PACKAGE / "config.py").read_text("utf-8"))))
-    named = {name for _, text in modules() for name in re.findall(r"\bTENUTO_[A-Z][A-Z_]*\b", text)}
+    named = {
+        name
+        for path, text in modules()
+        if not path.startswith("proof/")
+        for name in re.findall(r"\bTENUTO_[A-Z][A-Z_]*\b", text)
+    }
     compared("variables", variables, named)
     page = [*opened("Configuration", "config.toml"), prose["file"], "", "## config.toml", ""]
     page += table(
