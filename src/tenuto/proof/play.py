@@ -1,0 +1,214 @@
+"""Plays one case: lives one after the other, something killed in the first ones, and the judge at the end.
+
+Everything is bounded, and at the end nothing that the case started is left running, whatever came of it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenuto.proof import judge
+from tenuto.proof.case import Case, Kill, Who
+from tenuto.proof.life import Alter, End, Plan, begin
+from tenuto.proof.scenarios import BY_NAME, Scenario
+from tenuto.proof.stage import Stage
+from tenuto.transports import processes
+
+LIVES = 6
+LIFE = 15.0
+"""Seconds that one life may take."""
+
+STRAGGLERS = 2.0
+"""Seconds that hosts and programs may take to end after the last life."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """One case and what came of it; `reached` whether everything that was to be killed was killed."""
+
+    case: str
+    reached: bool
+    verdict: judge.Verdict
+    passings: tuple[tuple[str, ...], ...]
+    turns: int
+    seconds: float
+
+
+def nothing(_supervisor: object) -> None:
+    """Spoil nothing."""
+
+
+def play(case: Case, *, spoil: Alter = nothing, keep: bool = False, limit: float = LIFE) -> Played:
+    """Play a case in a directory of its own, which is removed again unless `keep`."""
+    began = time.monotonic()
+    home = Path(tempfile.mkdtemp(prefix="tenuto-crash-"))
+    stage = Stage(home)
+    scenario = BY_NAME[case.scenario]
+    game = Game(stage, scenario, case, spoil, limit)
+    try:
+        scenario.set_up(stage)
+        game.run()
+        settled(lambda: not judge.left(stage), STRAGGLERS)
+        verdict = judge.judge(stage, scenario.goal, game.before)
+        broken = (*game.troubles, *verdict.broken)
+        verdict = judge.Verdict(broken, verdict.most_effects, verdict.turns_lost, verdict.rows_lost)
+        recorded = tuple(
+            tuple(stage.passed(number).read_text("ascii").splitlines()) if stage.passed(number).exists() else ()
+            for number in (1, 2)
+        )
+        return Played(str(case), game.reached, verdict, recorded, len(stage.effects), time.monotonic() - began)
+    finally:
+        game.sweep()
+        if not keep:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+class Game:
+    """One case while it is played."""
+
+    def __init__(self, stage: Stage, scenario: Scenario, case: Case, spoil: Alter, limit: float) -> None:
+        self._stage = stage
+        self._scenario = scenario
+        self._case = case
+        self._spoil = spoil
+        self._limit = limit
+        self._running: list[int] = []
+        self._kills = [kill for kill in case.kills if kill.who in (Who.SUPERVISOR, Who.EVERYTHING, Who.PAUSED)]
+        self._host = next((kill for kill in case.kills if kill.who is Who.HOST), None)
+        self.before: judge.Rows = {}
+        self.troubles: list[str] = []
+        self.reached = False
+
+    def run(self) -> None:
+        """Live until it is over, or until something went wrong."""
+        agents = [kill for kill in self._case.kills if kill.who is Who.AGENT]
+        for kill in agents:
+            self._stage.mark(f"die.{kill.point}.{kill.count}")
+        died = 0
+        standby: int | None = None
+        for number in range(1, LIVES + 1):
+            kill = self._kills[died] if died < len(self._kills) else None
+            pid = standby if standby is not None else self._begin(number, kill)
+            standby = self._begin(2, None) if self._scenario.standby and number == 1 else None
+            status = self._wait(pid)
+            if status is None:
+                self.troubles.append(f"life {number} did not end in time")
+                return
+            if os.WIFSTOPPED(status):
+                self._paused(pid, number)
+                died += 1
+                break
+            if os.WIFSIGNALED(status):
+                if kill is None:
+                    self.troubles.append(f"life {number} was killed by nobody of ours ({os.WTERMSIG(status)})")
+                    return
+                died += 1
+                self._after_death(kill)
+                continue
+            code = os.WEXITSTATUS(status)
+            if code == End.STOPPED:
+                continue
+            if code != End.OVER:
+                self._trouble(number, code)
+            if standby is not None:
+                self._other(standby)
+            break
+        home = self._stage.home
+        missed = [kill for kill in agents if (home / f"die.{kill.point}.{kill.count}").exists()]
+        armed = self._host is None or (home / "host.armed").exists()
+        self.reached = died == len(self._kills) and armed and not missed
+
+    def _begin(self, number: int, kill: Kill | None, *, usurp: bool = False) -> int:
+        host = self._host if number == 1 else None
+        plan = Plan(
+            number,
+            point=(kill.point, kill.count) if kill is not None else None,
+            host=(host.point, host.count) if host is not None else None,
+            pause=kill is not None and kill.who is Who.PAUSED,
+            usurp=usurp,
+            limit=self._limit,
+        )
+        pid = begin(self._stage, self._scenario, plan, self._spoil)
+        self._running.append(pid)
+        return pid
+
+    def _other(self, standby: int) -> None:
+        """The one that waited finds everything done, or does the rest."""
+        status = self._wait(standby)
+        if status is None or not os.WIFEXITED(status) or os.WEXITSTATUS(status) != End.OVER:
+            self._trouble(2, -1 if status is None else status)
+
+    def _paused(self, pid: int, number: int) -> None:
+        """A supervisor that stood still while another took over goes on: it must find that out and do nothing."""
+        self.before = judge.rows_of(self._stage)
+        status = self._wait(self._begin(number + 1, None, usurp=True))
+        if status is None or not os.WIFEXITED(status) or os.WEXITSTATUS(status) != End.OVER:
+            self._trouble(number + 1, -1 if status is None else status)
+        os.kill(pid, signal.SIGCONT)
+        status = self._wait(pid)
+        if status is None or not os.WIFEXITED(status) or os.WEXITSTATUS(status) not in (End.OVER, End.DEPOSED):
+            self._trouble(number, -1 if status is None else status)
+
+    def _after_death(self, kill: Kill) -> None:
+        self.before = judge.rows_of(self._stage)
+        if kill.who is Who.EVERYTHING:
+            self._kill_all()
+
+    def _trouble(self, number: int, code: int) -> None:
+        try:
+            name = End(code).name.lower().replace("_", " ")
+        except ValueError:
+            name = str(code)
+        self.troubles.append(f"life {number} ended: {name}")
+        for told in (f"why.{number}", f"life.{number}"):
+            path = self._stage.home / told
+            if path.exists():
+                self.troubles += [f"  {line}" for line in path.read_text("utf-8", "replace").splitlines()[-25:]]
+
+    def _wait(self, pid: int) -> int | None:
+        """The status a life ended (or stopped) with; None, and it is killed, when it took too long."""
+        until = time.monotonic() + self._limit + 5.0
+        while time.monotonic() < until:
+            found, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
+            if found:
+                if not os.WIFSTOPPED(status):
+                    self._running.remove(pid)
+                return status
+            _breathe()
+        return None
+
+    def sweep(self) -> None:
+        """End whatever is left of this case and was started by it."""
+        for pid in self._running:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        self._running.clear()
+        self._kill_all()
+
+    def _kill_all(self) -> None:
+        for command in judge.rows_of(self._stage).get("command", frozenset()):
+            for name in ("TENUTO_HOST", "TENUTO_COMMAND"):
+                for one in processes.carriers(name, str(command)) or ():
+                    processes.send(one, signal.SIGKILL)
+
+
+def settled(true: Callable[[], bool], seconds: float) -> bool:
+    """Wait for something outside to come true."""
+    until = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() >= until:
+            return False
+        _breathe()
+    return True
+
+
+def _breathe() -> None:
+    select.select((), (), (), 0.003)

@@ -1,0 +1,28 @@
+"""Plays cases one after the other: names come in on standard input, one a line, results go out as lines of JSON.
+
+A process of one thread that has imported everything, so that a life is a fork away. It is started by the matrix.
+
+    python -m tenuto.proof.worker
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+
+from tenuto.proof.case import read
+from tenuto.proof.play import play
+
+
+def main() -> int:
+    """Play until there are no more names."""
+    for line in sys.stdin:
+        played = play(read(line.strip()))
+        sys.stdout.write(json.dumps(asdict(played)) + "\n")
+        sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
