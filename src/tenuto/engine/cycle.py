@@ -7,18 +7,20 @@ from an executor's answer: the next look settles it.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import assert_never
+from weakref import WeakValueDictionary
 
 from tenuto import prompts
 from tenuto.core import arm, decide, progress, reconcile, rungs
 from tenuto.core.settle import settle
 from tenuto.engine.prompting import Prompter
 from tenuto.model.change import Busy, Commit, Committed, KeyConflict, NotLeader, Replayed, Stale
-from tenuto.model.command import Command, CommandKind
+from tenuto.model.command import AttemptOutcome, Command, CommandKind
 from tenuto.model.decision import (
     Because,
     Continue,
@@ -34,8 +36,9 @@ from tenuto.model.decision import (
     Sampled,
     StartTask,
 )
-from tenuto.model.evidence import CommandFacts, Mark, Observation, WorkspaceFacts
+from tenuto.model.evidence import CommandFacts, Mark, Observation, Presence, WorkspaceFacts
 from tenuto.model.ids import CommandId, TaskId
+from tenuto.model.lifecycle import CommandState, DeliveryState
 from tenuto.model.reconciliation import Reconciliation, Seen
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.work import AcceptanceKind, WaitKind
@@ -43,6 +46,12 @@ from tenuto.ports import Check, Clock, Executor, Fuse, Halt, Ledger, Minter, Ord
 
 #: One pass may settle, prepare and arm in several rounds; more than this without coming to rest is a fault of ours.
 ROUNDS = 24
+
+#: What cannot be carried out now is looked at again after this.
+NOT_NOW = timedelta(seconds=30)
+
+#: How many of a task's newest commands and messages are looked through for the ones a verdict settled.
+LOOK_BACK = 64
 
 
 class Deposed(Exception):
@@ -95,9 +104,23 @@ class Cycle:
         self._prompter = Prompter(ledger)
         self.epoch: int | None = None
         self._told: dict[TaskId, Rung] = {}
+        self.committed: Callable[[], None] = lambda: None
+        self._turns: WeakValueDictionary[TaskId, asyncio.Lock] = WeakValueDictionary()
+        self._starting = asyncio.Lock()
 
     async def serve(self, task_id: TaskId) -> Rest | None:
-        """Go round until the task rests; None when there is no such task. Raises Deposed."""
+        """Go round until the task rests; None when there is no such task. Raises Deposed.
+
+        Whoever comes while the task is served waits for its turn: a second look between a commit and its hand-over
+        would take what is about to begin for something that may never begin.
+        """
+        lock = self._turns.get(task_id)
+        if lock is None:
+            lock = self._turns[task_id] = asyncio.Lock()
+        async with lock:
+            return await self._serve(task_id)
+
+    async def _serve(self, task_id: TaskId) -> Rest | None:
         for _ in range(ROUNDS):
             snapshot = self._ledger.snapshot(task_id, self._slots)
             if snapshot is None:
@@ -110,14 +133,17 @@ class Cycle:
             if decision.intent is None:
                 await self._rest(seen, decision, now)
                 return Rest(decision.because, decision.look_again_at)
-            if (rest := await self._carry_out(decision.intent, seen, now)) is not None:
-                return rest
+            if (because := await self._carry_out(decision.intent, seen, now)) is not None:
+                rested = Decision(because=because, look_again_at=because.until or now + NOT_NOW)
+                await self._rest(seen, rested, now)
+                return Rest(because, rested.look_again_at)
         raise Restless(task_id)
 
     # -- look and reconcile
 
     async def look(self, snapshot: Snapshot) -> Seen:
         """Everything outside that this task's decision may hang on, laid beside its rows."""
+        snapshot = self._with_released(snapshot)
         observations: list[Observation] = [
             await self._executors[command.executor].look(command)
             for command in reconcile.subjects(snapshot)
@@ -126,10 +152,7 @@ class Cycle:
         now = self._clock.now()
         task = snapshot.task
         first = Seen(snapshot, _nothing(snapshot), self.epoch, self._connected(snapshot))
-        ended = any(
-            isinstance(o.facts, CommandFacts) and o.facts.mark is Mark.ENDED and _is_turn(snapshot, o.facts)
-            for o in observations
-        )
+        ended = any(isinstance(o.facts, CommandFacts) and _turn_is_over(snapshot, o.facts) for o in observations)
         proof = not task.terminal and decide.needs_workspace(first, now)
         if ended or proof:
             plain = proof or progress.measure_plain(task.progress, snapshot.run.policy)
@@ -151,6 +174,28 @@ class Cycle:
         }
         found = reconcile.reconcile(snapshot, observations, resolved, self._clock.now())
         return Seen(snapshot, found, self.epoch, self._connected(snapshot))
+
+    def _with_released(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with the last attempt's send, and what rides in it, where a verdict settled it.
+
+        Evidence that comes later may still acknowledge it; once another turn has ended it is not looked at any more.
+        """
+        last = snapshot.last
+        if last is None or last.outcome not in (AttemptOutcome.LOST, AttemptOutcome.RELEASED):
+            return snapshot
+        for command in self._ledger.commands(LOOK_BACK, task_id=snapshot.task.id):
+            if command.attempt_id == last.id and command.kind is CommandKind.SEND:
+                if command.state is not CommandState.RELEASED and not command.late:
+                    break
+                known = {message.id for message in snapshot.messages}
+                riders = tuple(
+                    message
+                    for message in self._ledger.messages(snapshot.task.id, LOOK_BACK)
+                    if message.carried_by == command.id and message.id not in known
+                    and message.state is DeliveryState.AMBIGUOUS
+                )  # fmt: skip
+                return replace(snapshot, released=command, messages=(*snapshot.messages, *riders))
+        return snapshot
 
     def _connected(self, snapshot: Snapshot) -> bool:
         name = (
@@ -180,11 +225,17 @@ class Cycle:
         return True
 
     async def _rest(self, seen: Seen, decision: Decision, now: datetime) -> None:
-        if seen.epoch is None or (decision.because is not None and decision.because.rung is Rung.LIVE):
-            return  # a live turn is watched from memory and found again by `under_way`
+        if seen.epoch is None:
+            return
         task_id, because = seen.snapshot.task.id, decision.because
         news = because if because is not None and self._told.get(task_id) != because.rung else None
-        commit = arm.rest(seen, decision.look_again_at, news, now, self._mint.new)
+        look_at = decision.look_again_at
+        if decide.under_way(seen):
+            # Watched from memory and found again by the ledger's `under_way`; a moment that has passed is taken back.
+            written = seen.snapshot.task.look_at
+            look_at = written if written is None or written > now else None
+            news = None if because is not None and because.rung is Rung.LIVE else news
+        commit = arm.rest(seen, look_at, news, now, self._mint.new)
         if commit is not None and await self._write(commit, "rest") and because is not None:
             self._told[task_id] = because.rung
 
@@ -195,6 +246,7 @@ class Cycle:
         self._fuse.burn(f"{point}.committed")
         match result:
             case Committed():
+                self.committed()
                 return result
             case NotLeader(epoch):
                 raise Deposed(f"epoch {epoch} leads")
@@ -205,14 +257,14 @@ class Cycle:
 
     # -- write ahead and act
 
-    async def _carry_out(self, intent: Intent, seen: Seen, now: datetime) -> Rest | None:
-        """Do what was decided; a Rest when nothing more can be done now."""
+    async def _carry_out(self, intent: Intent, seen: Seen, now: datetime) -> Because | None:
+        """Do what was decided; a Because when that cannot be done now."""
         new = self._mint.new
         match intent:
             case Revoke(command_id):
                 await self._revoke(seen, command_id)
             case StartTask():
-                await self._prepare(arm.start(seen, now, new), "start")
+                await self._start(seen)
             case GiveSlotBack():
                 because = decide.first(rungs.CONTINUE, seen, now)
                 until = because.until if because else None
@@ -221,14 +273,14 @@ class Cycle:
                 executor = self.executor_of(seen.snapshot.task.agent.adapter)
                 opened = arm.open_conversation(seen, executor, now, new)
                 if isinstance(opened, Because):
-                    return Rest(opened, opened.until)
+                    return opened
                 await self._prepare(opened, "open_conversation")
             case Sampled():
                 await self._prepare(arm.sampled(seen, now, new), "sample")
             case OpenCapWait(question):
                 await self._prepare(arm.cap_wait(seen, question, now, new), "cap")
             case Continue():
-                return await self._continue(intent, seen, now)
+                await self._continue(intent, seen, now)
             case RunCheck():
                 await self._act(arm.check(seen, now, new), self._check_order(seen), "check")
             case Interrupt(attempt_id):
@@ -243,13 +295,20 @@ class Cycle:
         if commit is not None:
             await self._write(commit, point)
 
+    async def _start(self, seen: Seen) -> None:
+        """Give the task a slot: one task at a time, counting again, so that no two take the last one."""
+        async with self._starting:
+            fresh = self._ledger.snapshot(seen.snapshot.task.id, self._slots)
+            if fresh is not None and fresh.slots_used < fresh.slots:
+                await self._prepare(arm.start(seen, self._clock.now(), self._mint.new), "start")
+
     async def _revoke(self, seen: Seen, command_id: CommandId) -> None:
         command = next(c for c in reconcile.subjects(seen.snapshot) if c.id == command_id)
         executor = self._executors.get(command.executor)
         if executor is not None and self.epoch is not None:
             await executor.revoke(command, self.epoch)
 
-    async def _continue(self, intent: Continue, seen: Seen, now: datetime) -> Rest | None:
+    async def _continue(self, intent: Continue, seen: Seen, now: datetime) -> None:
         snapshot = seen.snapshot
         task = snapshot.task
         baseline: WorkspaceFacts | None = None
@@ -261,14 +320,13 @@ class Cycle:
         try:
             told = self._prompter.tell(seen, command_id, now)
         except prompts.PromptError as error:
-            because = Because(Rung.EVIDENCE, f"its prompt cannot be made: {error}", "shorten what is sent to it")
-            return Rest(because, None)
+            question = f"its next prompt cannot be made: {error}. Shorten what is sent to it"
+            await self._prepare(arm.ask(seen, question, now, self._mint.new), "ask")
+            return
         digest = hashlib.sha256(secret.encode()).hexdigest()
         written = arm.turn(seen, intent, command_id, told.text, told.carried, digest, baseline, now, self._mint.new)
-        if written is None:
-            return None
-        await self._act(written, self._turn_order(seen, written, told.text, secret), "arm")
-        return None
+        if written is not None:
+            await self._act(written, self._turn_order(seen, written, told.text, secret), "arm")
 
     async def _act(self, written: arm.Written | None, order: Order, point: str) -> None:
         """Commit, and only then hand over. What came of it is for the next look to say."""
@@ -329,6 +387,10 @@ def _nothing(snapshot: Snapshot) -> Reconciliation:
     return Reconciliation((), reconcile.digest_of(members), members)
 
 
-def _is_turn(snapshot: Snapshot, facts: CommandFacts) -> bool:
+def _turn_is_over(snapshot: Snapshot, facts: CommandFacts) -> bool:
+    """Whether the live turn has ended or nothing is left of it: its progress is measured then."""
     live = snapshot.live_command
-    return live is not None and live.id == facts.command_id and live.kind is CommandKind.SEND
+    if live is None or live.id != facts.command_id:
+        return False
+    gone = facts.performer is Presence.GONE and facts.agent is Presence.GONE
+    return facts.mark is Mark.ENDED or (gone and facts.mark in (Mark.BEGUN, Mark.ACCEPTED))

@@ -1,11 +1,4 @@
-"""Puts the rooms together: the one place that knows them all, and the entry of the command line."""
+"""Puts the rooms together: the one place that knows them all.
 
-from __future__ import annotations
-
-
-def main() -> None:
-    """The `tenuto` command."""
-    from tenuto.surfaces.cli import main as command_line
-    from tenuto.wiring.entrances import RealEntrances
-
-    command_line(RealEntrances())
+Builds the supervisor from settings, starts it, looks at it, and fulfils what the command line needs from outside.
+"""

@@ -10,22 +10,27 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from tenuto.config import Settings
-from tenuto.engine.cycle import Cycle, Surroundings
-from tenuto.engine.desk import Desk
+from tenuto.engine.cycle import Cycle, Deposed, Surroundings
+from tenuto.engine.desk import Caller, Desk
 from tenuto.engine.residency import NotFree, Residency
+from tenuto.engine.spooled import Say, Spooled
 from tenuto.engine.wheel import Wheel
 from tenuto.model.evidence import Presence
 from tenuto.model.ids import CommandId
 from tenuto.model.snapshot import Leadership
 from tenuto.ports import Clock, Fuse, Ledger, Minter, NoFuse
 from tenuto.store.opening import open_registry
+from tenuto.surfaces.http.auth import Authenticator, operator_token
+from tenuto.surfaces.http.door import Door
+from tenuto.surfaces.http.feed import Feed
 from tenuto.transports import processes
 from tenuto.transports.host.executor import HostExecutor
+from tenuto.transports.spool import SpoolFolder
 from tenuto.transports.workspace.port import WorkspaceWitness
 from tenuto.wiring.world import RandomMinter, SystemClock, holder_presence, host_name
 
@@ -142,15 +147,54 @@ def troubles(wheel: Wheel) -> Sequence[str]:
     return (*told, *(f"task {task}: {why}" for task, why in sorted(wheel.trouble.restless.items())))
 
 
-async def serve(supervisor: Supervisor, door: Callable[[Supervisor], object] | None = None) -> NotFree | None:
-    """Lead and serve until stopped; NotFree when another supervisor leads. Raises Deposed when the lease is lost."""
+async def serve(supervisor: Supervisor) -> NotFree | None:
+    """Lead and serve until stopped; NotFree when another supervisor leads. Raises Deposed when the lease is lost.
+
+    Nothing is opened that another supervisor may be using before the lease is ours.
+    """
     led = await supervisor.residency.lead()
     if isinstance(led, NotFree):
         return led
+    settings = supervisor.settings
+    secret = operator_token(settings.operator_token, supervisor.minter.secret)
     await supervisor.executor.open()
+    feed = Feed()
+    supervisor.cycle.committed = feed.notify
+
+    def make(_port: int | None) -> object:
+        from tenuto.surfaces.http.app import make_app
+
+        auth = Authenticator(secret, supervisor.ledger.token)
+        return make_app(supervisor.desk, auth, feed=feed)
+
+    door = Door(settings.socket, make, closing=feed.close)
+    door.open()
+    spooled = Spooled(SpoolFolder(settings.spool), supervisor.ledger, _says(supervisor.desk))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, supervisor.residency.stop)
     _LOG.info("leading with epoch %s", led.epoch)
-    await supervisor.residency.serve()
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(door.serve(), name="door")
+            group.create_task(spooled.run(), name="spool")
+            try:
+                await supervisor.residency.serve()
+            finally:
+                door.stop()
+                spooled.stop()
+    except* Deposed as deposed:
+        raise Deposed(str(deposed.exceptions[0])) from None
+    _LOG.info("stopped")
     return None
+
+
+def _says(desk: Desk) -> Say:
+    """How a spooled word is said to the desk: by the same table of verbs as every other."""
+
+    async def say(caller: Caller, verb: str, params: Mapping[str, object], key: str) -> object:
+        from tenuto.surfaces import verbs  # brings pydantic, which a supervisor without words can do without
+
+        return await verbs.call(desk, caller, verb, params, key)
+
+    return say

@@ -14,20 +14,17 @@ import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tenuto.model.faults import Corrupt, Mistake, UnsupportedVersion
 from tenuto.surfaces.cli.entrances import Check
-
-if TYPE_CHECKING:
-    from tenuto.wiring.entrances import RealEntrances
+from tenuto.wiring.outside import Outside
 
 ROOM = 200 * 1024 * 1024
 OLD_SQLITE = (3, 35, 0)
 OLD_GIT = "git 2.20 or newer"
 
 
-def checks(outside: RealEntrances) -> Sequence[Check]:
+def checks(outside: Outside) -> Sequence[Check]:
     """Every check, in the order in which a person would mend things."""
     told = [_python(), _git(), _sqlite()]
     try:
@@ -102,7 +99,7 @@ def _private(name: str, path: Path, *, needed: bool) -> Check:
     return Check(name, good, f"{path}, mode {mode:04o}", "" if good else f"chmod 600 {path}")
 
 
-def _registry(outside: RealEntrances) -> Check:
+def _registry(outside: Outside) -> Check:
     from tenuto.store.opening import PRESENT, version_of
 
     path = outside.settings.registry_path
@@ -116,7 +113,7 @@ def _registry(outside: RealEntrances) -> Check:
     return Check("registry", version == PRESENT, f"{path}, schema {version}", mend)
 
 
-def _lease(outside: RealEntrances) -> Check:
+def _lease(outside: Outside) -> Check:
     try:
         glance = outside.glance()
     except (Corrupt, UnsupportedVersion) as error:
@@ -133,7 +130,7 @@ def _lease(outside: RealEntrances) -> Check:
     return Check("supervisor", good, told, mends.get(glance.standing, ""))
 
 
-def _door(outside: RealEntrances) -> Check:
+def _door(outside: Outside) -> Check:
     path = outside.settings.socket
     if not path.exists():
         led = outside.glance().standing == "live"

@@ -10,9 +10,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tenuto.config import Settings, load
+from tenuto.model.faults import Mistake
+from tenuto.ports import Clock, Minter
 from tenuto.surfaces.cli.entrances import (
     AlreadyLed,
     Check,
@@ -28,18 +30,33 @@ if TYPE_CHECKING:
     from tenuto.engine.desk import Desk
 
 
+class Proofs(Protocol):
+    """The proofs that can be asked for; they stand beside this room and are handed in."""
+
+    def demo(self, *, keep: bool, say: Callable[[str], None]) -> Proof: ...
+
+    def crash_matrix(self, *, points: int, seed: int, jobs: int, say: Callable[[str], None]) -> Proof: ...
+
+    def bench(self, *, seconds: int, say: Callable[[str], None]) -> Proof: ...
+
+
 class RealEntrances:
     """The entrances of one configuration; settings are read when they are first needed."""
 
     def __init__(
-        self, environ: Mapping[str, str] = os.environ, config: Path | None = None, db: str | None = None
+        self,
+        environ: Mapping[str, str] = os.environ,
+        config: Path | None = None,
+        db: str | None = None,
+        proofs: Proofs | None = None,
     ) -> None:
         self._environ = environ
         self._config = config
         self._db = db
+        self._proofs = proofs
         self._settings: Settings | None = None
-        self.clock = SystemClock()
-        self.minter = RandomMinter()
+        self.clock: Clock = SystemClock()
+        self.minter: Minter = RandomMinter()
 
     @property
     def settings(self) -> Settings:
@@ -74,7 +91,7 @@ class RealEntrances:
 
     def chosen(self, *, config: Path | None, db: str | None) -> RealEntrances:
         """The same for another configuration or registry."""
-        return RealEntrances(self._environ, config or self._config, db or self._db)
+        return RealEntrances(self._environ, config or self._config, db or self._db, self._proofs)
 
     def now(self) -> datetime:
         """The present."""
@@ -178,21 +195,20 @@ class RealEntrances:
 
     def demo(self, *, keep: bool, say: Callable[[str], None]) -> Proof:
         """The demonstration."""
-        from tenuto.proof.demo import demo
-
-        return demo(keep=keep, say=say)
+        return self._offered().demo(keep=keep, say=say)
 
     def crash_matrix(self, *, points: int, seed: int, jobs: int, say: Callable[[str], None]) -> Proof:
         """Kill at many points."""
-        from tenuto.proof.matrix import as_proof
-
-        return as_proof(points=points, seed=seed, jobs=jobs, say=say)
+        return self._offered().crash_matrix(points=points, seed=seed, jobs=jobs, say=say)
 
     def bench(self, *, seconds: int, say: Callable[[str], None]) -> Proof:
         """Measure this machine."""
-        from tenuto.proof.bench import bench
+        return self._offered().bench(seconds=seconds, say=say)
 
-        return bench(seconds=seconds, say=say)
+    def _offered(self) -> Proofs:
+        if self._proofs is None:
+            raise Mistake("no proofs are offered here")
+        return self._proofs
 
 
 def _last_line(log: Path) -> str:

@@ -8,16 +8,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tenuto.model.faults import Mistake, NotFound, Refused
 from tenuto.surfaces.cli.entrances import Proof
-
-if TYPE_CHECKING:
-    from tenuto.wiring.entrances import RealEntrances
+from tenuto.wiring.outside import Outside
 
 
-def database(outside: RealEntrances, act: str, target: Path | None, say: Callable[[str], None]) -> Proof:
+def database(outside: Outside, act: str, target: Path | None, say: Callable[[str], None]) -> Proof:
     """One of upgrade, check and backup; `target` is where a backup goes (None: beside the registry)."""
     match act:
         case "upgrade":
@@ -30,7 +27,7 @@ def database(outside: RealEntrances, act: str, target: Path | None, say: Callabl
             raise Mistake(f"there is no database verb '{act}'", field="verb")
 
 
-def _upgrade(outside: RealEntrances) -> Proof:
+def _upgrade(outside: Outside) -> Proof:
     from tenuto.store.opening import PRESENT, open_registry, version_of
 
     settings = outside.settings
@@ -45,7 +42,7 @@ def _upgrade(outside: RealEntrances) -> Proof:
     return Proof(True, told, result={"before": before, "after": PRESENT})
 
 
-def _check(outside: RealEntrances) -> Proof:
+def _check(outside: Outside) -> Proof:
     from tenuto.store.opening import open_registry
 
     ledger = open_registry(outside.settings.database, outside.clock, minter=outside.minter, read_only=True)
@@ -58,7 +55,7 @@ def _check(outside: RealEntrances) -> Proof:
     return Proof(not found, summary, lines, {"findings": lines})
 
 
-def _backup(outside: RealEntrances, target: Path | None, say: Callable[[str], None]) -> Proof:
+def _backup(outside: Outside, target: Path | None, say: Callable[[str], None]) -> Proof:
     from tenuto.store.opening import open_registry
 
     stamp = outside.now().strftime("%Y%m%dT%H%M%SZ")

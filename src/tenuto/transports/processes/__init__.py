@@ -4,8 +4,9 @@ A pid is never trusted alone. On Linux everything here is the standard library a
 that commands which only ask stay instant; elsewhere psutil answers the same questions.
 """
 
+from tenuto.model.evidence import Presence
 from tenuto.transports.processes.ending import Ending, end, end_all, end_belongings, send
-from tenuto.transports.processes.identity import Identity, Presence
+from tenuto.transports.processes.identity import Identity
 from tenuto.transports.processes.table import (
     Belongings,
     belongings,

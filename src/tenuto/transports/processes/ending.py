@@ -15,7 +15,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-from tenuto.transports.processes.identity import Identity, Presence
+from tenuto.model.evidence import Presence
+from tenuto.transports.processes.identity import Identity
 from tenuto.transports.processes.table import Belongings, belongings, presence
 
 KILL_WAIT: Final = timedelta(seconds=5)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tenuto.model.evidence import Presence
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Identity:

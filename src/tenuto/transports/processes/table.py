@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tenuto.transports.processes.identity import Identity, Presence, Seen
+from tenuto.model.evidence import Presence
+from tenuto.transports.processes.identity import Identity, Seen
 from tenuto.transports.processes.linux import HiddenError
 
 if sys.platform == "linux":
