@@ -10,7 +10,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-BESIDE = ("skills", "extension", "examples")
+BESIDE = ("skills", "extension", "examples", "bench")
 
 
 class Beside(BuildHookInterface):  # type: ignore[type-arg]
