@@ -549,3 +549,14 @@ async def call(
         raise Mistake(f"there is no verb '{name[:60]}'", field="verb")
     allowed(verb, caller)
     return await verb.act(desk, caller, parsed(verb, raw, lenient=lenient), key)
+
+
+async def spooled(desk: Desk, caller: Caller, name: str, raw: Mapping[str, Any], key: str) -> Answer:
+    """Carry out a verb that an agent left in the spool; only some verbs may be left there.
+
+    The task is the caller's own where none is named.
+    """
+    verb = VERBS.get(name)
+    if verb is None or not verb.spooled:
+        raise Mistake(f"'{name[:60]}' cannot be left in the spool", field="verb")
+    return await call(desk, caller, name, {"task": caller.task_id, **raw}, key)

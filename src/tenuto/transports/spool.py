@@ -167,15 +167,17 @@ class SpoolFolder:
             if error.errno in (errno.ELOOP, errno.ENXIO):
                 return Unreadable(name, "it is not a plain file")
             raise
-        with os.fdopen(handle, "rb") as file:
-            about = os.fstat(file.fileno())
+        try:
+            about = os.fstat(handle)
             if not stat.S_ISREG(about.st_mode):
                 return Unreadable(name, "it is not a plain file")
             if about.st_uid != os.geteuid() or about.st_mode & 0o077:
                 return Unreadable(name, "others can reach it")
             if about.st_size > BYTES:
                 return Unreadable(name, f"it has more than {BYTES} bytes")
-            return file.read(BYTES + 1)
+            return os.read(handle, BYTES)
+        finally:
+            os.close(handle)
 
 
 def _word(name: str, sealed: Mapping[str, object]) -> Word | Unreadable:

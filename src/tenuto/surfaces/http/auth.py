@@ -66,7 +66,7 @@ def operator_token(path: Path, secret: Callable[[], str]) -> str:
             file.flush()
             os.fsync(file.fileno())
         try:
-            made.hardlink_to(path)  # unlike a rename, this leaves alone what another start made meanwhile
+            path.hardlink_to(made)  # unlike a rename, this leaves alone what another start made meanwhile
         except FileExistsError:
             pass
     finally:
@@ -81,11 +81,13 @@ def _read(path: Path) -> str:
         raise
     except OSError as error:
         raise Mistake(f"{path} cannot be read: {error.strerror}", field="operator_token") from None
-    with os.fdopen(handle, "rb") as file:
-        about = os.fstat(file.fileno())
+    try:
+        about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077:
             raise Mistake(f"{path} must be a file of yours with mode 0600; others can reach it", field="operator_token")
-        text = file.read(TOKEN_BYTES).decode("ascii", "replace").strip()
+        text = os.read(handle, TOKEN_BYTES).decode("ascii", "replace").strip()
+    finally:
+        os.close(handle)
     if len(text) < 32:
         raise Mistake(f"{path} holds no token; remove it, and the next start makes a new one", field="operator_token")
     return text
