@@ -1,4 +1,4 @@
-"""What is said: every fact has its sentence, instants end in Z, and nothing that was said elsewhere can forge a line."""
+"""What is said: every fact has its sentence, instants end in Z, and what was said elsewhere cannot forge a line."""
 
 from __future__ import annotations
 
