@@ -7,17 +7,18 @@ it and marks the messages that ride along. If that commit does not happen, neith
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tenuto.core import progress, tenancy
 from tenuto.core.draft import Draft, New, text_of
-from tenuto.model.change import Commit
+from tenuto.model.change import Commit, Guard
 from tenuto.model.command import Attempt, Command, CommandKind
 from tenuto.model.decision import Because, Continue
 from tenuto.model.evidence import Sample, WorkspaceFacts
 from tenuto.model.fact import FactKind
 from tenuto.model.ids import AttemptId, CommandId, MessageId, ReconciliationId, TokenId
-from tenuto.model.lifecycle import AttemptState, CommandState, DeliveryEvent, TaskEvent
+from tenuto.model.lifecycle import WAITING_DELIVERY, AttemptState, CommandState, DeliveryEvent, TaskEvent
+from tenuto.model.message import MessageKind
 from tenuto.model.reconciliation import Seen
 from tenuto.model.snapshot import Role, Token
 from tenuto.model.work import TextKind, WaitKind
@@ -98,9 +99,11 @@ def turn(
     draft.holds += [(scope, command.id) for scope in command.scopes]
     _sample(draft, seen)
     draft.consume_wakes(attempt.id, only_due=True)
+    asks_report = False
     for message in snapshot.messages:
         if message.id in carried:
             draft.deliver(message, DeliveryEvent.CARRIED, command.id)
+            asks_report = asks_report or message.kind is MessageKind.CHECKPOINT
     renewed = tenancy.heartbeat(talk, talk.lease_number, policy, now)
     if isinstance(renewed, Because):
         return None
@@ -108,13 +111,14 @@ def turn(
     draft.change(
         attempts=task.attempts + 1,
         progress=progress.baseline(task.progress, baseline),
+        active_since_report=timedelta(0) if asks_report else task.active_since_report,
         last_served_at=now,
         waiting_since=None,
         look_at=now + policy.turn_limit + policy.interrupt_grace,
     )
     draft.note(FactKind.ATTEMPT_ARMED, attempt=attempt.id, number=number, reason=intent.reason, anyway=intent.anyway)
     _armed(draft, command)
-    return _written(draft, command, attempt, policy_until(seen, now))
+    return _written(draft, command, attempt, seen)
 
 
 def check(seen: Seen, now: datetime, new: New) -> Written | None:
@@ -132,7 +136,7 @@ def check(seen: Seen, now: datetime, new: New) -> Written | None:
     policy = snapshot.run.policy
     draft.change(look_at=now + policy.check_limit + policy.interrupt_grace)
     _armed(draft, command)
-    return _written(draft, command, None, policy_until(seen, now))
+    return _written(draft, command, None, seen)
 
 
 def interrupt(seen: Seen, attempt_id: AttemptId, now: datetime, new: New) -> Written | None:
@@ -144,7 +148,7 @@ def interrupt(seen: Seen, attempt_id: AttemptId, now: datetime, new: New) -> Wri
     draft.puts.append(command)
     draft.holds.append((command.scopes[0], command.id))
     _armed(draft, command)
-    return _written(draft, command, None, policy_until(seen, now))
+    return _written(draft, command, None, seen)
 
 
 def _side(
@@ -152,6 +156,11 @@ def _side(
 ) -> Command:
     snapshot = seen.snapshot
     talk = snapshot.conversation
+    sent = snapshot.live_command
+    if sent is not None and sent.attempt_id == attempt:
+        executor = sent.executor
+    else:
+        executor = talk.executor if talk is not None else "host"
     return Command(
         id=identifier,
         revision=1,
@@ -159,7 +168,7 @@ def _side(
         task_id=snapshot.task.id,
         attempt_id=attempt,
         conversation_id=talk.id if talk else None,
-        executor=talk.executor if talk else "host",
+        executor=executor,
         state=CommandState.ARMED,
         epoch=seen.epoch or 0,
         fence=seen.found.fence,
@@ -179,9 +188,14 @@ def _armed(draft: Draft, command: Command) -> None:
     draft.note(FactKind.COMMAND_ARMED, command=command.id, kind=command.kind, epoch=command.epoch)
 
 
-def _written(draft: Draft, command: Command, attempt: Attempt | None, until: datetime) -> Written | None:
-    commit = draft.commit(valid_until=until)
-    return Written(commit, command, attempt) if commit is not None else None
+def _written(draft: Draft, command: Command, attempt: Attempt | None, seen: Seen) -> Written | None:
+    """The commit; a hold on everything that was set since the look makes it stale, as a change of the rows does."""
+    commit = draft.commit(valid_until=policy_until(seen, draft.now))
+    if commit is None:
+        return None
+    registry = seen.snapshot.registry
+    guards = (*commit.guards, Guard("registry", registry.id, registry.revision))
+    return Written(replace(commit, guards=guards), command, attempt)
 
 
 def _sample(draft: Draft, seen: Seen) -> None:
@@ -228,6 +242,13 @@ def cap_wait(seen: Seen, question: str, now: datetime, new: New) -> Commit | Non
     """Turn a reached cap into a wait."""
     draft = Draft(seen.snapshot, now, new)
     draft.wait(WaitKind.CAP, question)
+    return draft.commit()
+
+
+def ask(seen: Seen, question: str, now: datetime, new: New) -> Commit | None:
+    """Turn what only a person can mend into a wait on a person."""
+    draft = Draft(seen.snapshot, now, new)
+    draft.wait(WaitKind.HUMAN, question)
     return draft.commit()
 
 
@@ -278,4 +299,8 @@ def _cut_short(seen: Seen) -> bool:
 
 def carries_now(seen: Seen, now: datetime) -> tuple[MessageId, ...]:
     """The waiting messages that may ride in a turn that is armed now, oldest first."""
-    return tuple(message.id for message in seen.snapshot.messages if message.not_before <= now)
+    return tuple(
+        message.id
+        for message in seen.snapshot.messages
+        if message.state in WAITING_DELIVERY and (message.not_before <= now or message.created_at > now)
+    )

@@ -7,16 +7,16 @@ writes that the task is cancelled, and the cycle ends what is running; a request
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from tenuto.core import settle, tenancy
+from tenuto.core import settle, tenancy, wake
 from tenuto.core.draft import Draft, New
 from tenuto.model.change import Commit
-from tenuto.model.command import AttemptOutcome, Command
+from tenuto.model.command import Attempt, AttemptOutcome, Command
 from tenuto.model.decision import Because, Rung
 from tenuto.model.fact import FactKind
 from tenuto.model.ids import ReportId
-from tenuto.model.lifecycle import CommandEvent, CommandState, DeliveryEvent, DeliveryState, RunState, TaskEvent
+from tenuto.model.lifecycle import CommandEvent, CommandState, DeliveryEvent, RunState, TaskEvent
 from tenuto.model.message import MessageKind
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.work import (
@@ -152,8 +152,9 @@ def answer(snapshot: Snapshot, wait: Wait, body: str, by: str, now: datetime, ne
         over = snapshot.live is None or command.attempt_id != snapshot.live.id
         if command.state is CommandState.AMBIGUOUS and over and command.attempt_id == wait.attempt_id:
             draft.command(command, CommandEvent.RELEASED, released_by=by, verdict="answered")
+            draft.carried_on(command, DeliveryEvent.DOUBTED)
     if wait.kind is WaitKind.HUMAN:
-        draft.change(faults=0)
+        draft.change(faults=0, unsent_in_row=0)
     draft.wake(WakeKind.EVENT, "a question was answered", now)
     return draft.commit()
 
@@ -198,7 +199,7 @@ def report(
     attempt = snapshot.live.id if snapshot.live else None
     draft.puts.append(Report(ReportId(new("report")), snapshot.task.id, attempt, kind, lines, now))
     draft.note(FactKind.REPORT_RECORDED, kind=kind, lines=len(lines))
-    draft.change(active_since_report=timedelta(0))
+    draft.change(active_since_report=wake.active_from_now(snapshot, now))
     return draft.commit()
 
 
@@ -233,16 +234,23 @@ def release(snapshot: Snapshot, command: Command, by: str, *, happened: bool, no
     draft = Draft(snapshot, now, new)
     verdict = "happened" if happened else "not happened"
     draft.command(command, CommandEvent.RELEASED, released_by=by, verdict=verdict)
-    for message in snapshot.messages:
-        if message.carried_by == command.id and message.state is DeliveryState.AMBIGUOUS and happened:
-            draft.deliver(message, DeliveryEvent.DELIVERED)
+    draft.carried_on(command, DeliveryEvent.DELIVERED if happened else DeliveryEvent.UNSENT)
     if live is not None and live.id == command.attempt_id:
-        draft.end_attempt(AttemptOutcome.RELEASED, detail=f"{verdict}, says {by}")
+        ended = draft.end_attempt(AttemptOutcome.RELEASED, detail=f"{verdict}, says {by}")
         if not snapshot.task.terminal:
             draft.change(standing=Standing.CUT_SHORT, standing_reason=f"its command was released: {verdict}")
-            draft.wake(WakeKind.RECOVERY, "a command was released", now)
+            _after_release(draft, ended, happened=happened)
     draft.look_now()
     return draft.commit()
+
+
+def _after_release(draft: Draft, ended: Attempt | None, *, happened: bool) -> None:
+    """A program that is not resumable and has run is not run again unasked, whoever says that it has run."""
+    if happened and not draft.task.agent.resumable:
+        question = "its turn happened and nobody saw its end. Is the work done, or shall the program be run again?"
+        draft.wait(WaitKind.HUMAN, question, attempt=ended.id if ended else None)
+    else:
+        draft.wake(WakeKind.RECOVERY, "a command was released", draft.now)
 
 
 def late_word(snapshot: Snapshot, said: str, lease_number: int | None, now: datetime, new: New) -> Because | None:

@@ -7,10 +7,11 @@ a preparatory intent instead. Deciding has done nothing: what is intended exists
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tenuto.core import reconcile, rungs, wake
-from tenuto.model.command import AttemptOutcome, CommandKind
+from tenuto.model.command import CommandKind
 from tenuto.model.decision import (
     Because,
     Continue,
@@ -30,15 +31,43 @@ from tenuto.model.lifecycle import CommandState, TaskState
 from tenuto.model.reconciliation import MayYetBegin, Seen
 from tenuto.model.work import AcceptanceKind
 
+#: How soon an ambiguous command is looked at again, when nothing rings before.
+LOOK_AT_DOUBT = timedelta(seconds=30)
+
 
 def decide(seen: Seen, now: datetime) -> Decision:
-    """The next act for one task: revoke, interrupt, judge a claim, continue, give the slot back; or a because."""
+    """The next act for one task: revoke, interrupt, judge a claim, continue, give the slot back; or a because.
+
+    Whatever rung holds, what is under way outside is looked at again: no rung may hide the end of a turn.
+    """
+    decision = _decide(seen, now)
+    if decision.intent is not None or (moment := _watched(seen, now)) is None:
+        return decision
+    return replace(decision, look_again_at=min(moment, decision.look_again_at or moment))
+
+
+def under_way(seen: Seen) -> bool:
+    """Whether something of this task is under way outside, or may be."""
+    return seen.snapshot.live is not None or bool(seen.snapshot.commands)
+
+
+def _watched(seen: Seen, now: datetime) -> datetime | None:
+    """When what is under way is looked at again without a ring; None when nothing is."""
+    snapshot = seen.snapshot
+    if not under_way(seen):
+        return None
+    if snapshot.live is None and all(command.state is CommandState.AMBIGUOUS for command in snapshot.commands):
+        return now + LOOK_AT_DOUBT
+    return rungs.next_living_look(seen, now)
+
+
+def _decide(seen: Seen, now: datetime) -> Decision:
     task = seen.snapshot.task
     if seen.epoch is not None:
         for finding in seen.found.findings:
             if isinstance(finding, MayYetBegin):
                 return Decision(intent=Revoke(finding.command.id))
-        if halt := _halt(seen):
+        if halt := _halt(seen, now):
             return Decision(intent=halt)
     if task.claim is not None and not task.terminal:
         return _judge(seen, now)
@@ -55,19 +84,23 @@ def first(ladder: Iterable[rungs.Check], seen: Seen, now: datetime) -> Because |
     return next((because for rung in ladder if (because := rung(seen, now))), None)
 
 
-def _halt(seen: Seen) -> Interrupt | None:
-    """A stop always ends what is running: a cancelled task's live turn is interrupted, once."""
+def _halt(seen: Seen, now: datetime) -> Interrupt | None:
+    """A stop always ends what is running: a stopped task's live turn is interrupted, with longer and longer pauses."""
     snapshot = seen.snapshot
     live = snapshot.live
-    if snapshot.task.state is not TaskState.CANCELLED or live is None:
+    if snapshot.task.state is not TaskState.CANCELLED or live is None or not seen.connected:
         return None
     if any(command.kind is CommandKind.INTERRUPT for command in snapshot.commands):
         return None
-    tried = any(
-        command.kind is CommandKind.INTERRUPT and command.state is not CommandState.FAILED
+    tries = [
+        command.settled_at
         for command in snapshot.checks
-    )
-    return None if tried else Interrupt(live.id)
+        if command.kind is CommandKind.INTERRUPT and command.attempt_id == live.id and command.settled_at is not None
+    ]
+    newest = max((when for when in tries if when <= now), default=None)
+    if newest is not None and now < newest + wake.unsent_delay(snapshot.task.id, len(tries), snapshot.run.policy):
+        return None
+    return Interrupt(live.id)
 
 
 def _judge(seen: Seen, now: datetime) -> Decision:
@@ -93,7 +126,8 @@ def _continue(seen: Seen, now: datetime) -> Decision:
     intent = _preparation(because, seen, now)
     if intent is not None:
         return Decision(intent=intent)
-    moments = [moment for moment in (because.until, _rest_ends(seen, now)) if moment is not None]
+    rest_ends = _rest_ends(seen, now) if because.rung in RESTING else None
+    moments = [moment for moment in (because.until, rest_ends) if moment is not None]
     return Decision(because=because, look_again_at=min(moments, default=None))
 
 
@@ -118,6 +152,7 @@ def _preparation(because: Because, seen: Seen, now: datetime) -> Intent | None:
 RESTING = frozenset(
     {
         Rung.HELD,
+        Rung.UNRESOLVED,
         Rung.HUMAN,
         Rung.PERMISSION,
         Rung.LIMIT,
@@ -153,9 +188,4 @@ def needs_workspace(snapshot_seen: Seen, now: datetime) -> bool:
 
 def cut_short(seen: Seen) -> bool:
     """Whether the next prompt is a recovery: the last turn's end was not seen."""
-    last = seen.snapshot.last
-    return last is not None and last.outcome in (
-        AttemptOutcome.INTERRUPTED,
-        AttemptOutcome.LOST,
-        AttemptOutcome.RELEASED,
-    )
+    return reconcile.cut_short(seen.snapshot)

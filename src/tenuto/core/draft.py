@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from tenuto.core import tenancy
 from tenuto.core import wake as wakes
 from tenuto.model.change import Commit, Guard, Key, Row
 from tenuto.model.command import Attempt, AttemptOutcome, Command
@@ -27,7 +28,6 @@ from tenuto.model.lifecycle import (
     CommandEvent,
     DeliveryEvent,
     DeliveryState,
-    LeaseState,
     TaskEvent,
 )
 from tenuto.model.message import Message, MessageKind, MessagePolicy
@@ -95,6 +95,7 @@ class Draft:
         self.facts: list[Fact] = []
         self.holds: list[tuple[str, CommandId]] = []
         self.frees: list[CommandId] = []
+        self.commands: dict[CommandId, Command] = {}
 
     @property
     def task(self) -> Task:
@@ -142,8 +143,7 @@ class Draft:
         talk = self.snapshot.conversation
         if talk is None:
             return
-        ended = replace(talk, revision=talk.revision + 1, state=LeaseState.ENDED, ended_at=self.now)
-        self.puts.append(ended)
+        self.puts.append(tenancy.end(talk, self.now))
         self.snapshot = replace(self.snapshot, conversation=None)
         self.note(FactKind.CONVERSATION_ENDED, conversation=talk.id, lease_number=talk.lease_number)
 
@@ -173,6 +173,7 @@ class Draft:
             self.note(
                 COMMAND_FACTS[event], command=command.id, kind=command.kind, detail=command.detail, late=command.late
             )
+        self.commands[command.id] = command
         self._replace_command(command)
         return command
 
@@ -209,6 +210,9 @@ class Draft:
         )
         self.snapshot = replace(self.snapshot, live=None, live_command=None, last=ended)
         self.change(waiting_since=self.now)
+        if self.task.terminal:
+            for wait in self.snapshot.waits:
+                self.close_wait(wait, "its turn is over")
         return ended
 
     # -- waits, wakes, messages
@@ -325,6 +329,12 @@ class Draft:
             self.note(kind, message=message.id)
         else:
             self.note(FactKind.MESSAGE_RETRIED, message=message.id, event=event)
+
+    def carried_on(self, command: Command, event: DeliveryEvent) -> None:
+        """Move every message that rides in a command, as far as its lifecycle lets it."""
+        for message in self.snapshot.messages:
+            if message.carried_by == command.id and event in DELIVERY.moves[message.state]:
+                self.deliver(message, event)
 
     # -- the whole
 

@@ -1,7 +1,8 @@
 """The clock of durable progress, apart from any activity on a screen.
 
 External evidence (a commit, changed files) always resets the count; a line the agent reports about itself resets it
-only when it is new, and only a few times in a row. What could not be measured neither counts as progress nor resets.
+only when it is new, only a few times in a row, and never once the task is paused for want of progress. Where the
+workspace was to be measured and could not be, the attempt neither counts nor resets.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from tenuto.model.evidence import WorkspaceFacts
+from tenuto.model.evidence import WorkspaceFacts, WorkspaceKind
 from tenuto.model.policy import Policy
 from tenuto.model.work import Progress
 
@@ -43,11 +44,14 @@ def account(
         moved = Progress(cursor=cursor, head=facts.head, at=now, line=line or progress.line, reason=reason)
         return Account(moved, moved=True, external=True, warn=False, pause=False)
     known = replace(progress, cursor=progress.cursor or cursor, head=progress.head or (facts.head if facts else None))
-    if line is not None and line != progress.line and progress.streak < policy.self_progress_streak:
+    believed = progress.streak < policy.self_progress_streak and progress.without < policy.stall_pause
+    if line is not None and line != progress.line and believed:
         said = replace(
             known, at=now, without=0, streak=progress.streak + 1, line=line, reason="a new progress line of its own"
         )
         return Account(said, moved=True, external=False, warn=False, pause=False)
+    if unmeasurable(progress, facts, policy):
+        return Account(replace(known, line=line or progress.line), moved=False, external=False, warn=False, pause=False)
     without = progress.without + 1
     still = replace(known, without=without, line=line or progress.line)
     return Account(
@@ -57,6 +61,13 @@ def account(
         warn=without == policy.stall_warn,
         pause=without >= policy.stall_pause,
     )
+
+
+def unmeasurable(progress: Progress, facts: WorkspaceFacts | None, policy: Policy) -> bool:
+    """Whether the workspace was to be measured and could not be; a measurement that was put off is another matter."""
+    if facts is None or facts.cursor is not None:
+        return False
+    return facts.kind is not WorkspaceKind.PLAIN or measure_plain(progress, policy)
 
 
 def measure_plain(progress: Progress, policy: Policy) -> bool:

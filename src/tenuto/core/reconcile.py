@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import assert_never
 
 from tenuto.core import wake
-from tenuto.model.command import AttemptOutcome, Command, CommandKind
+from tenuto.model.command import Command, CommandKind
 from tenuto.model.evidence import (
     AcceptanceFacts,
     CommandFacts,
@@ -23,11 +23,13 @@ from tenuto.model.evidence import (
     Rank,
     WorkspaceFacts,
 )
+from tenuto.model.ids import TaskId
 from tenuto.model.lifecycle import CommandState, TaskState
 from tenuto.model.reconciliation import (
     Acknowledgement,
     Begun,
     CameTrue,
+    CannotComeTrue,
     CheckpointDue,
     CutShort,
     Doubtful,
@@ -40,7 +42,7 @@ from tenuto.model.reconciliation import (
     Undone,
 )
 from tenuto.model.snapshot import Snapshot
-from tenuto.model.work import WaitKind
+from tenuto.model.work import Standing, Wait, WaitKind
 
 
 def reconcile(
@@ -68,7 +70,8 @@ def reconcile(
                 acceptance = facts
             case _ as never:
                 assert_never(never)
-    findings.extend(came_true(snapshot, resolved, now))
+    if not snapshot.task.terminal:
+        findings.extend(came_true(snapshot, resolved, now))
     if not snapshot.task.terminal and wake.checkpoint_due(snapshot, now):
         findings.append(CheckpointDue())
     members = fence_members(snapshot, workspace)
@@ -76,52 +79,88 @@ def reconcile(
 
 
 def subjects(snapshot: Snapshot) -> tuple[Command, ...]:
-    """The commands that evidence is wanted of: the open ones, and the one that carries the live turn."""
-    live = snapshot.live_command
-    if live is None or any(command.id == live.id for command in snapshot.commands):
-        return snapshot.commands
-    return (*snapshot.commands, live)
+    """The commands that evidence is wanted of: the open ones, the live turn's, and the last one a verdict settled."""
+    wanted = {command.id: command for command in snapshot.commands}
+    for command in (snapshot.live_command, snapshot.released):
+        if command is not None:
+            wanted.setdefault(command.id, command)
+    return tuple(wanted.values())
 
 
 def of_command(command: Command, facts: CommandFacts, seen: Observation) -> tuple[Finding, ...]:
-    """What one command's journal and processes say of it now."""
-    state = command.state
+    """What one command's journal and processes say of it now.
+
+    A journal entry is written before the step it speaks of, so an entry that says nothing was begun is proof by
+    itself; only a process that is seen to carry the command, or an earlier look that saw it begin, contradicts it.
+    """
+    if seen.rank is Rank.REPORTED:
+        return ()  # hearsay settles nothing
     if seen.rank is not Rank.JOURNAL and command.armed_at is not None and seen.seen_at < command.armed_at:
         return ()  # seen before the arming; a journal entry is later by birth, since it bears the command's own name
+    if command.state is CommandState.RELEASED or command.late:
+        return _after_verdict(command, facts, seen)
     match facts.mark:
         case Mark.NONE:
-            # Launched by this very executor: its host may be about to claim. By anyone else: see to it that nobody can.
-            if state is CommandState.ACKNOWLEDGED:
-                return (Doubtful(command, "its journal is gone although it was seen to begin"),)
+            if command.submitted_at is not None:
+                return _contradicted(command, facts, "its journal is gone although it was seen to begin")
+            # Launched by this very executor: its host may be about to claim. By anyone else: nobody may any more.
             return (Living(command, orphaned=False),) if facts.launched_here else (MayYetBegin(command),)
         case Mark.REVOKED:
-            if state in (CommandState.SUBMITTED, CommandState.ACKNOWLEDGED):
-                return (Doubtful(command, "its journal says revoked although it was seen to begin"),)
-            return (Undone(command, facts.reason or "it was revoked before it began", False, True),)
+            if command.submitted_at is not None:
+                return _contradicted(command, facts, "its journal says revoked although it was seen to begin")
+            return _undone(command, facts, facts.reason or "it was revoked before it began", revoked=True)
         case Mark.FAILED:
-            return (Undone(command, facts.reason or "the program could not be started", facts.mendable, False),)
+            if command.state is CommandState.ACKNOWLEDGED:
+                return _contradicted(command, facts, "its journal says failed although it was seen to take effect")
+            return _undone(command, facts, facts.reason or "the program could not be started", revoked=False)
         case Mark.CLAIMED:
-            return _waiting_on_host(
-                command, facts, Undone(command, "its host ended before anything began", False, True)
-            )
+            return _claimed(command, facts)
         case Mark.BEGUN:
             return _begun(command, facts)
         case Mark.ACCEPTED:
-            return (*_acknowledged(command, seen), *_running(command, facts))
+            return (*_took_effect(command, seen), *_running(command, facts))
         case Mark.ENDED:
-            return (*_acknowledged(command, seen), *_ended(command, facts))
+            return _ended(command, facts, seen)
         case Mark.DAMAGED:
-            return (Doubtful(command, facts.reason or "its journal cannot be read"),)
+            return _contradicted(command, facts, facts.reason or "its journal cannot be read")
         case _ as never:
             assert_never(never)
 
 
-def _waiting_on_host(command: Command, facts: CommandFacts, when_gone: Finding) -> tuple[Finding, ...]:
+def _gone(facts: CommandFacts) -> bool:
+    """Whether everything that could carry the command is proven gone."""
+    return facts.performer is Presence.GONE and facts.agent is Presence.GONE
+
+
+def _after_verdict(command: Command, facts: CommandFacts, seen: Observation) -> tuple[Finding, ...]:
+    """A verdict settled it: evidence may still acknowledge it, and what still lives of it must not be joined."""
+    late = _acknowledged(command, seen) if facts.mark in (Mark.ACCEPTED, Mark.ENDED) else ()
+    if Presence.ALIVE in (facts.performer, facts.agent):
+        return (*late, Living(command, orphaned=facts.performer is not Presence.ALIVE))
+    return late
+
+
+def _contradicted(command: Command, facts: CommandFacts, why: str) -> tuple[Finding, ...]:
+    """The journal tells nothing that can be believed; it stays under way until all that could carry it is gone."""
+    if _gone(facts) and not facts.launched_here:
+        return (Lost(command, why),)
+    return (Doubtful(command, why),)
+
+
+def _undone(command: Command, facts: CommandFacts, reason: str, *, revoked: bool) -> tuple[Finding, ...]:
+    if facts.agent is Presence.ALIVE:
+        return (Doubtful(command, f"something of it runs although its journal says: {reason}"),)
+    return (Undone(command, reason, facts.mendable, revoked),)
+
+
+def _claimed(command: Command, facts: CommandFacts) -> tuple[Finding, ...]:
+    if command.submitted_at is not None:
+        return _contradicted(command, facts, "its journal has forgotten that it was seen to begin")
     match facts.performer:
         case Presence.ALIVE:
             return (Living(command, orphaned=False),)
         case Presence.GONE:
-            return (when_gone,)
+            return _undone(command, facts, "its host ended before anything began", revoked=True)
         case Presence.UNKNOWN:
             return (Living(command, orphaned=False, unsure=True),)
         case _ as never:
@@ -131,29 +170,38 @@ def _waiting_on_host(command: Command, facts: CommandFacts, when_gone: Finding) 
 def _begun(command: Command, facts: CommandFacts) -> tuple[Finding, ...]:
     """The host was about to start the program. If it died there, only the processes can tell what became of it."""
     started = (Begun(command),) if command.state is CommandState.ARMED else ()
-    if facts.performer is Presence.ALIVE:
-        return (*started, Living(command, orphaned=False))
-    if facts.performer is Presence.GONE and facts.agent is Presence.GONE:
+    if _gone(facts):
         return (*started, Lost(command, "its host died while starting the program, and nothing of it is left"))
-    return (*started, Living(command, orphaned=True, unsure=facts.agent is Presence.UNKNOWN))
+    return (*started, _living(command, facts))
 
 
 def _running(command: Command, facts: CommandFacts) -> tuple[Finding, ...]:
-    if facts.performer is Presence.ALIVE:
-        return (Living(command, orphaned=False),)
-    if facts.performer is Presence.GONE and facts.agent is Presence.GONE:
+    if _gone(facts):
         return (CutShort(command, "its host died and its program is gone"),)
-    return (Living(command, orphaned=True, unsure=facts.agent is Presence.UNKNOWN),)
+    return (_living(command, facts),)
 
 
-def _ended(command: Command, facts: CommandFacts) -> tuple[Finding, ...]:
+def _living(command: Command, facts: CommandFacts) -> Living:
+    unsure = Presence.ALIVE not in (facts.performer, facts.agent)
+    return Living(command, orphaned=facts.performer is not Presence.ALIVE, unsure=unsure)
+
+
+def _ended(command: Command, facts: CommandFacts, seen: Observation) -> tuple[Finding, ...]:
     ending = facts.ending
     if ending is None:
-        return (Doubtful(command, "its journal says ended without saying how"),)
+        return (*_took_effect(command, seen), *_contradicted(command, facts, "its journal says ended, but not how"))
     if ending.cut is not None and facts.agent is not Presence.GONE:
         # Cut short, and something of it still lives: the turn is not over until that is gone.
-        return (Living(command, orphaned=True, unsure=facts.agent is Presence.UNKNOWN),)
-    return (TurnEnded(command, ending),)
+        unsure = facts.agent is Presence.UNKNOWN
+        return (*_took_effect(command, seen), Living(command, orphaned=True, unsure=unsure))
+    return (*_acknowledged(command, seen), TurnEnded(command, ending))
+
+
+def _took_effect(command: Command, seen: Observation) -> tuple[Finding, ...]:
+    """A turn is delivered once it has begun; a check or an interruption is settled only by its own end."""
+    if command.kind is CommandKind.SEND:
+        return _acknowledged(command, seen)
+    return (Begun(command),) if command.state is CommandState.ARMED else ()
 
 
 def _acknowledged(command: Command, seen: Observation) -> tuple[Finding, ...]:
@@ -166,9 +214,7 @@ def came_true(snapshot: Snapshot, resolved: Mapping[str, bool | None], now: date
     for wait in snapshot.waits:
         match wait.kind:
             case WaitKind.TASK:
-                state = snapshot.others.get(wait.subject) if wait.subject else None  # type: ignore[call-overload]
-                if state is TaskState.COMPLETED:
-                    found.append(CameTrue(wait, "the task it waited for is completed"))
+                found.extend(_of_task(snapshot, wait))
             case WaitKind.PATH | WaitKind.COMMIT:
                 if resolved.get(wait.id):
                     found.append(CameTrue(wait, f"{wait.subject} is there"))
@@ -183,6 +229,23 @@ def came_true(snapshot: Snapshot, resolved: Mapping[str, bool | None], now: date
             case _ as never:
                 assert_never(never)
     return tuple(found)
+
+
+def _of_task(snapshot: Snapshot, wait: Wait) -> tuple[Finding, ...]:
+    subject = TaskId(wait.subject or "")
+    if subject == snapshot.task.id:
+        return (CannotComeTrue(wait, "it waits for itself"),)
+    match snapshot.others.get(subject):
+        case TaskState.COMPLETED:
+            return (CameTrue(wait, "the task it waited for is completed"),)
+        case TaskState.FAILED | TaskState.CANCELLED as ended:
+            return (CannotComeTrue(wait, f"the task it waits for, {subject}, is {ended}"),)
+        case TaskState.PENDING | TaskState.ACTIVE:
+            return ()
+        case None:
+            return (CannotComeTrue(wait, f"there is no task {subject or 'named'} that it could wait for"),)
+        case _ as never:
+            assert_never(never)
 
 
 def fence_members(snapshot: Snapshot, workspace: WorkspaceFacts | None) -> tuple[str, ...]:
@@ -209,14 +272,9 @@ def digest_of(members: Iterable[str]) -> str:
 
 def proof_needed(snapshot: Snapshot, *, anyway: bool) -> bool:
     """Whether the next turn needs two reconciliations: after an end that was not seen, and for *continue anyway*."""
-    last = snapshot.last
-    unseen = last is not None and last.outcome in (
-        AttemptOutcome.INTERRUPTED,
-        AttemptOutcome.LOST,
-        AttemptOutcome.RELEASED,
-    )
-    return anyway or unseen
+    return anyway or cut_short(snapshot)
 
 
-def is_send(command: Command) -> bool:
-    return command.kind is CommandKind.SEND
+def cut_short(snapshot: Snapshot) -> bool:
+    """Whether the last turn that happened has an end nobody saw; a try that was never sent does not change that."""
+    return snapshot.task.standing is Standing.CUT_SHORT

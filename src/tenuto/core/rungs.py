@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import takewhile
 
-from tenuto.core import reconcile, wake
+from tenuto.core import reconcile, tenancy, wake
 from tenuto.model.command import AttemptOutcome, CommandKind
 from tenuto.model.decision import Because, Rung
 from tenuto.model.evidence import WorkspaceKind
@@ -77,6 +78,13 @@ def unresolved(seen: Seen, now: datetime) -> Because | None:
             + (f" ({detail})" if detail else ""),
             mend,
         )
+    released = seen.snapshot.released
+    if released is not None and any(isinstance(f, Living) and f.command.id == released.id for f in seen.found.findings):
+        return Because(
+            Rung.UNRESOLVED,
+            f"something of an earlier turn still runs, although {released.released_by or 'a verdict'} settled it",
+            "it ends, or you end it",
+        )
     return None
 
 
@@ -84,14 +92,20 @@ def live(seen: Seen, now: datetime) -> Because | None:
     attempt = seen.snapshot.live
     if attempt is None:
         return None
-    orphaned = any(isinstance(f, Living) and f.orphaned for f in seen.found.findings)
     sentence = f"turn {attempt.number} is under way"
-    if orphaned:
-        sentence += "; its host is gone and the agent may still be acting"
-    return Because(Rung.LIVE, sentence, "the end of the turn", _next_living_look(seen, now))
+    for finding in seen.found.findings:
+        match finding:
+            case Living(command, orphaned=True) if command.attempt_id == attempt.id:
+                sentence += "; its host is gone and the agent may still be acting"
+            case Doubtful(command, why) if command.attempt_id == attempt.id:
+                sentence += f"; it cannot be followed: {why}"
+            case _:
+                pass
+    return Because(Rung.LIVE, sentence, "the end of the turn", next_living_look(seen, now))
 
 
-def _next_living_look(seen: Seen, now: datetime) -> datetime:
+def next_living_look(seen: Seen, now: datetime) -> datetime:
+    """When a turn under way is looked at again without a ring: soon, or when a checkpoint of it is due."""
     soonest = now + seen.snapshot.run.policy.look_at_living_turn
     checkpoint = wake.checkpoint_at(seen.snapshot, now)
     return min(soonest, checkpoint) if checkpoint is not None else soonest
@@ -128,9 +142,7 @@ def dependency(seen: Seen, now: datetime) -> Because | None:
     wait = _first(seen, WaitKind.TASK, WaitKind.PATH, WaitKind.COMMIT, WaitKind.TIME)
     if wait is None or asked(seen, now).anyway:
         return None
-    until = wait.until
-    if until is None and wait.kind in (WaitKind.PATH, WaitKind.COMMIT):
-        until = now + timedelta(seconds=30)
+    until = wait.until if wait.until is not None else now + timedelta(seconds=30)
     return Because(
         Rung.DEPENDENCY,
         f"it waits for {wait.kind} {wait.subject or (wait.until.isoformat() if wait.until else '')}: {wait.question}",
@@ -219,8 +231,10 @@ def needs_conversation(seen: Seen, now: datetime) -> str | None:
     talk = snapshot.conversation
     if talk is None:
         return "it has no conversation yet"
-    if talk.expires_at is not None and talk.expires_at <= now:
+    if tenancy.expired(talk, now):
         return "its conversation's lease ran out"
+    if tenancy.rolled_back(talk, snapshot.run.policy, now):
+        return "the clock stands before its conversation's lease was renewed"
     last = snapshot.last
     if (
         last is not None
@@ -280,20 +294,21 @@ def fence(seen: Seen, now: datetime) -> Because | None:
     if not reconcile.proof_needed(snapshot, anyway=asked(seen, now).anyway):
         return None
     policy = snapshot.run.policy
-    floor = max(
-        (moment for moment in (snapshot.last.ended_at if snapshot.last else None,) if moment is not None),
-        default=None,
+    # Looks from before the last end are told by what they saw, not by the time: they say nothing about this one, and
+    # the looks of quick, healthy turns before it are no sign that the workspace keeps changing.
+    end = [member for member in seen.found.members if member.startswith("last ")]
+    fresh = sorted(
+        (
+            sample
+            for sample in snapshot.samples
+            if timedelta(0) <= now - sample.made_at <= policy.reconcile_age and set(end) <= set(sample.members)
+        ),
+        key=lambda sample: sample.made_at,
+        reverse=True,
     )
-    fresh = [
-        sample
-        for sample in snapshot.samples
-        if now - sample.made_at <= policy.reconcile_age
-        and sample.made_at <= now
-        and (floor is None or sample.made_at >= floor)
-    ]
     if not fresh:
         return Because(Rung.FENCE, "it must be looked at twice before it is continued", "a first look", now)
-    newest = max(fresh, key=lambda sample: sample.made_at)
+    newest = fresh[0]
     if newest.fence != seen.found.fence:
         changed = sorted(set(seen.found.members) ^ set(newest.members))
         return Because(
@@ -305,8 +320,7 @@ def fence(seen: Seen, now: datetime) -> Because | None:
             now if len(fresh) < policy.reconcile_tries else now + policy.reconcile_age / 4,
             tuple((str(index), member) for index, member in enumerate(changed[:6])),
         )
-    agreeing = [sample for sample in fresh if sample.fence == newest.fence]
-    first = min(agreeing, key=lambda sample: sample.made_at)
+    first = list(takewhile(lambda sample: sample.fence == newest.fence, fresh))[-1]
     ready = first.made_at + policy.reconcile_separation
     if now < ready:
         return Because(Rung.FENCE, "the second look must be apart in time from the first", "time", ready)

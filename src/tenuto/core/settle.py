@@ -11,19 +11,20 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tenuto.core import progress, signal, tenancy
+from tenuto.core import progress, signal, tenancy, wake
 from tenuto.core.draft import Draft, New
 from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
 from tenuto.model.evidence import Cut, Ending, WorkspaceFacts
 from tenuto.model.fact import FactKind
 from tenuto.model.ids import ReportId
-from tenuto.model.lifecycle import CommandEvent, CommandState, DeliveryEvent, DeliveryState, TaskEvent
+from tenuto.model.lifecycle import CommandEvent, CommandState, DeliveryEvent, TaskEvent, TaskState
 from tenuto.model.message import MessageKind
 from tenuto.model.reconciliation import (
     Acknowledgement,
     Begun,
     CameTrue,
+    CannotComeTrue,
     CheckpointDue,
     CutShort,
     Doubtful,
@@ -42,9 +43,13 @@ from tenuto.model.work import (
     Report,
     ReportKind,
     Standing,
+    Wait,
     WaitKind,
     WakeKind,
 )
+
+#: A stopped task's turn that is not over this many graces after the stop stands in attention.
+PATIENCE = 6
 
 
 def settle(seen: Seen, now: datetime, new: New, prompt: str = "") -> Commit | None:
@@ -57,6 +62,7 @@ def settle(seen: Seen, now: datetime, new: New, prompt: str = "") -> Commit | No
         _apply(draft, finding, seen, prompt)
     if seen.found.acceptance is not None:
         _judged(draft, seen)
+    _not_to_be_ended(draft)
     return draft.commit()
 
 
@@ -71,32 +77,36 @@ def _apply(draft: Draft, finding: Finding, seen: Seen, prompt: str) -> None:
         case TurnEnded(command, ending):
             _ended(draft, _now(draft, command), ending, seen, prompt)
         case CutShort(command, why):
-            _cut_short(draft, _now(draft, command), AttemptOutcome.INTERRUPTED, why)
+            _cut_short(draft, _now(draft, command), seen.found.workspace, why)
         case Lost(command, why):
-            _lost(draft, _now(draft, command), why)
+            _lost(draft, _now(draft, command), seen.found.workspace, why)
         case Doubtful(command, why):
             _doubt(draft, _now(draft, command), why)
         case CameTrue(wait, how):
-            draft.close_wait(wait, how)
-            draft.wake(WakeKind.DEPENDENCY, how, draft.now)
+            if _open(draft, wait):
+                draft.close_wait(wait, how)
+                draft.wake(WakeKind.DEPENDENCY, how, draft.now)
+        case CannotComeTrue(wait, why):
+            if _open(draft, wait):
+                draft.close_wait(wait, why)
+                draft.wait(WaitKind.HUMAN, f"{why}. What now? ({wait.question})"[:2000], attempt=wait.attempt_id)
         case CheckpointDue():
-            draft.message("tenuto", MessageKind.CHECKPOINT, None)
-            draft.change(
-                active_since_report=timedelta(0) if draft.snapshot.live is None else draft.task.active_since_report,
-                checkpoints=draft.task.checkpoints + 1,
-            )
+            if not draft.task.terminal and wake.checkpoint_due(draft.snapshot, draft.now):
+                draft.message("tenuto", MessageKind.CHECKPOINT, None)
+                draft.change(checkpoints=draft.task.checkpoints + 1)
         case MayYetBegin() | Living():
             pass
         case _ as never:
             assert_never(never)
 
 
+def _open(draft: Draft, wait: Wait) -> bool:
+    return any(other.id == wait.id for other in draft.snapshot.waits)
+
+
 def _now(draft: Draft, command: Command) -> Command:
     """The command as this draft has it by now."""
-    live = draft.snapshot.live_command
-    if live is not None and live.id == command.id:
-        return live
-    return next((known for known in draft.snapshot.commands if known.id == command.id), command)
+    return draft.commands.get(command.id, command)
 
 
 def _acknowledge(draft: Draft, command: Command, evidence: str) -> None:
@@ -106,13 +116,9 @@ def _acknowledge(draft: Draft, command: Command, evidence: str) -> None:
     late = command.state is CommandState.RELEASED
     draft.command(command, *events, evidence=evidence, late=late)
     if command.kind is CommandKind.SEND:
-        for message in draft.snapshot.messages:
-            if message.carried_by == command.id and message.state in (
-                DeliveryState.CARRIED,
-                DeliveryState.AMBIGUOUS,
-            ):
-                draft.deliver(message, DeliveryEvent.DELIVERED)
-        draft.change(unsent_in_row=0)
+        draft.carried_on(command, DeliveryEvent.DELIVERED)
+        if not late:
+            draft.change(unsent_in_row=0)
 
 
 def _undone(draft: Draft, finding: Undone) -> None:
@@ -121,56 +127,74 @@ def _undone(draft: Draft, finding: Undone) -> None:
     draft.command(command, CommandEvent.PROVEN_UNDONE, detail=finding.reason)
     if command.kind is not CommandKind.SEND:
         if finding.mendable and command.kind is CommandKind.CHECK:
+            draft.change(claim=None)
             _ask(draft, f"the acceptance check could not be started: {finding.reason}", None)
+        elif command.kind is CommandKind.CHECK:
+            _tried(draft, finding.reason)
         return
+    draft.carried_on(command, DeliveryEvent.UNSENT)
     live = draft.snapshot.live
     if live is None or command.attempt_id != live.id:
         return
     ended = draft.end_attempt(AttemptOutcome.UNSENT, detail=finding.reason)
-    for message in draft.snapshot.messages:
-        if message.carried_by == command.id and message.state is DeliveryState.CARRIED:
-            draft.deliver(message, DeliveryEvent.UNSENT)
     row = draft.task.unsent_in_row + 1
     draft.change(attempts=max(draft.task.attempts - 1, 0), unsent_in_row=row)
     if draft.task.terminal or ended is None:
-        draft.look_now() if draft.snapshot.commands else None
         return
+    policy = draft.before.run.policy
     if finding.mendable:
         _ask(draft, f"the turn could not be started: {finding.reason}", ended)
-        return
-    steps = draft.before.run.policy.retry_unsent
-    delay = timedelta(0) if finding.revoked and row == 1 else steps[min(row - 1, len(steps) - 1)]
-    draft.wake(ended.reason, f"the last try did not happen: {finding.reason}", draft.now + delay, anyway=ended.anyway)
+    elif wake.unsent_for(row, policy) >= policy.delivery_end:
+        _ask(draft, f"no turn could be started for {policy.delivery_end}: {finding.reason}. Shall it be tried?", ended)
+    else:
+        delay = timedelta(0) if finding.revoked and row == 1 else wake.unsent_delay(draft.task.id, row, policy)
+        why = f"the last try did not happen: {finding.reason}"
+        draft.wake(ended.reason, why, draft.now + delay, anyway=ended.anyway)
 
 
-def _lost(draft: Draft, command: Command, why: str) -> None:
+def _lost(draft: Draft, command: Command, facts: WorkspaceFacts | None, why: str) -> None:
     """Whether it ran cannot be told. A resumable agent is sent to look; otherwise a person is."""
     if command.kind is not CommandKind.SEND:
         _side_lost(draft, command, why)
         return
-    doubted = draft.command(command, CommandEvent.DOUBTED, detail=why) if command.open else command
-    for message in draft.snapshot.messages:
-        if message.carried_by == command.id and message.state is DeliveryState.CARRIED:
-            draft.deliver(message, DeliveryEvent.DOUBTED)
-    if draft.task.agent.resumable and doubted.state is CommandState.AMBIGUOUS:
+    doubted = _doubted(draft, command, why)
+    if doubted.state is CommandState.AMBIGUOUS and (draft.task.agent.resumable or draft.task.terminal):
         draft.command(
             doubted,
             CommandEvent.RELEASED,
             released_by="policy",
-            verdict="everything that could carry it is gone; the next turn verifies first",
+            verdict="everything that could carry it is gone; the next turn, if there is one, verifies first",
         )
-    _cut(draft, AttemptOutcome.LOST, why)
+        draft.carried_on(command, DeliveryEvent.DOUBTED)
+    _cut(draft, command, AttemptOutcome.LOST, facts, why)
 
 
-def _cut_short(draft: Draft, command: Command, outcome: AttemptOutcome, why: str) -> None:
+def _doubted(draft: Draft, command: Command, why: str) -> Command:
+    """The command as ambiguous, where it is open; what rides in it stays with it until somebody knows."""
+    if command.state in (CommandState.ARMED, CommandState.SUBMITTED):
+        return draft.command(command, CommandEvent.DOUBTED, detail=why)
+    return command
+
+
+def _cut_short(draft: Draft, command: Command, facts: WorkspaceFacts | None, why: str) -> None:
     if command.kind is not CommandKind.SEND:
         _side_lost(draft, command, why)
         return
-    _cut(draft, outcome, why)
+    _cut(draft, command, AttemptOutcome.INTERRUPTED, facts, why)
 
 
-def _cut(draft: Draft, outcome: AttemptOutcome, why: str, **fields: object) -> None:
-    """The turn is over without an end of its own."""
+def _cut(
+    draft: Draft,
+    command: Command,
+    outcome: AttemptOutcome,
+    facts: WorkspaceFacts | None,
+    why: str,
+    **fields: object,
+) -> None:
+    """The turn that this command carries is over without an end of its own; what it moved is counted all the same."""
+    if draft.snapshot.live is None or command.attempt_id != draft.snapshot.live.id:
+        return
+    _measure(draft, facts, None, count=False)
     ended = draft.end_attempt(outcome, detail=why, **fields)
     if ended is None:
         return
@@ -188,10 +212,22 @@ def _cut(draft: Draft, outcome: AttemptOutcome, why: str, **fields: object) -> N
 
 
 def _doubt(draft: Draft, command: Command, why: str) -> None:
-    if command.state in (CommandState.ARMED, CommandState.SUBMITTED):
-        draft.command(command, CommandEvent.DOUBTED, detail=why)
-    elif command.state is CommandState.ACKNOWLEDGED and draft.snapshot.live_command is not None:
-        _cut(draft, AttemptOutcome.LOST, why)
+    """Nothing is concluded from evidence that contradicts itself: the turn goes on, and a person is asked once."""
+    _doubted(draft, command, why)
+    live = draft.snapshot.live
+    asked = live is not None and any(wait.attempt_id == live.id for wait in draft.snapshot.waits)
+    if command.state is CommandState.ACKNOWLEDGED and live is not None and not asked:
+        _ask(draft, f"turn {live.number} cannot be followed any more: {why}. End what is left of it", live)
+
+
+def _not_to_be_ended(draft: Draft) -> None:
+    """The turn of a stopped task that goes on in spite of being interrupted is a person's."""
+    task, live = draft.task, draft.snapshot.live
+    if task.state is not TaskState.CANCELLED or live is None or task.ended_at is None or draft.snapshot.waits:
+        return
+    if draft.now - task.ended_at >= PATIENCE * draft.before.run.policy.interrupt_grace:
+        question = f"the task was stopped, and its turn {live.number} could not be ended. End its processes by hand"
+        draft.wait(WaitKind.HUMAN, question, attempt=live.id)
 
 
 def _ask(draft: Draft, question: str, attempt: Attempt | None) -> None:
@@ -224,7 +260,6 @@ def _turn_ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prom
     live = draft.snapshot.live
     if live is None or command.attempt_id != live.id:
         return
-    _report(draft, ending, live, prompt)
     facts: dict[str, object] = {"exit_code": ending.exit_code, "output_bytes": ending.output_bytes}
     if ending.cut is not None:
         why = {
@@ -233,8 +268,8 @@ def _turn_ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prom
             Cut.INTERRUPT: "it was interrupted",
             Cut.VANISHED: "its program vanished",
         }[ending.cut]
-        _measure(draft, seen.found.workspace, None, count=False)
-        _cut(draft, AttemptOutcome.INTERRUPTED, why, **facts)
+        _cut(draft, command, AttemptOutcome.INTERRUPTED, seen.found.workspace, why, **facts)
+        _report(draft, ending, live, prompt)
         return
     said = _read(ending, prompt)
     word = _word(said)
@@ -242,6 +277,7 @@ def _turn_ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prom
     if ended is None:
         return
     _spend_time(draft, ended)
+    _report(draft, ending, live, prompt)
     draft.look_now()
     talk = draft.snapshot.conversation
     if talk is not None and talk.id == ended.conversation_id:
@@ -356,11 +392,11 @@ def claim(draft: Draft, evidence: str, summary: str, attempt: Attempt | None) ->
 def _measure(draft: Draft, facts: WorkspaceFacts | None, line: str | None, *, count: bool) -> None:
     task, policy = draft.task, draft.before.run.policy
     account = progress.account(task.progress, facts, line, policy, draft.now)
-    if not count and not account.moved:
+    if task.terminal or (not count and not account.moved):
         return
     draft.change(progress=account.progress)
     if account.external:
-        draft.change(faults=0)
+        draft.change(faults=0, stalled_at=None)
     if account.moved:
         draft.note(FactKind.TASK_PROGRESSED, why=account.progress.reason, head=account.progress.head)
     if account.warn:
@@ -408,25 +444,32 @@ def _check_ended(draft: Draft, command: Command, ending: Ending) -> None:
     if ending.cut is None and ending.exit_code == 0:
         _verified(draft)
     elif ending.cut is Cut.INTERRUPT or ending.cut is Cut.VANISHED:
-        draft.look_now()
+        _tried(draft, f"its program was cut short ({ending.cut})")
     else:
         how = f"it exited {ending.exit_code}" if ending.cut is None else f"it was cut short ({ending.cut})"
         _refuted(draft, f"{' '.join(draft.task.acceptance.argv)}: {how}")
 
 
 def _side_lost(draft: Draft, command: Command, why: str) -> None:
-    """A check is declared repeatable: a lost one is released by policy and run again, a few times."""
-    doubted = draft.command(command, CommandEvent.DOUBTED, detail=why) if command.open else command
-    if command.kind is CommandKind.CHECK and doubted.state is CommandState.AMBIGUOUS:
-        draft.command(doubted, CommandEvent.RELEASED, released_by="policy", verdict="checks are repeatable")
+    """Checks and interruptions are repeatable: a lost one is released by policy, and a check is run again."""
+    doubted = _doubted(draft, command, why)
+    if doubted.state is CommandState.AMBIGUOUS:
+        draft.command(doubted, CommandEvent.RELEASED, released_by="policy", verdict=f"a {command.kind} is repeatable")
+    if command.kind is CommandKind.CHECK:
+        _tried(draft, why)
+
+
+def _tried(draft: Draft, why: str) -> None:
+    """A check came to no result: it is run again a few times, then a person is asked."""
     standing = draft.task.claim
-    if standing is None or command.kind is not CommandKind.CHECK or draft.task.terminal:
+    if standing is None or draft.task.terminal:
         return
-    draft.change(claim=replace(standing, tries=standing.tries + 1))
+    tries = standing.tries + 1
+    draft.change(claim=replace(standing, tries=tries))
     draft.look_now()
-    if standing.tries + 1 >= draft.before.run.policy.check_tries:
+    if tries >= draft.before.run.policy.check_tries:
         draft.change(claim=None)
-        _ask(draft, f"its acceptance check was cut short {standing.tries + 1} times ({why})", None)
+        _ask(draft, f"its acceptance check came to no result {tries} times (last: {why}). Is the work done?", None)
 
 
 def _judged(draft: Draft, seen: Seen) -> None:
@@ -437,6 +480,9 @@ def _judged(draft: Draft, seen: Seen) -> None:
         _verified(draft)
     elif facts.holds is False:
         _refuted(draft, facts.reason)
+    elif draft.now - draft.task.claim.made_at >= draft.before.run.policy.check_limit:
+        draft.change(claim=None)
+        _ask(draft, f"whether its acceptance holds cannot be told: {facts.reason}. Is the work done?", None)
 
 
 def _verified(draft: Draft) -> None:

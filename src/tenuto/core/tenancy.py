@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tenuto.model.conversation import Conversation
 from tenuto.model.decision import Because, Rung
@@ -19,6 +19,9 @@ from tenuto.model.policy import Policy
 from tenuto.model.work import Task
 
 New = Callable[[str], str]
+
+#: A clock may be set back by this much without being taken for one that went back.
+SLIP = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,16 @@ def register(
 
 
 def expired(holder: Conversation, now: datetime) -> bool:
-    """Whether a lease has run out; a clock that went back never makes an old lease young again."""
+    """Whether a lease has run out."""
     return holder.expires_at is not None and holder.expires_at <= now
+
+
+def rolled_back(holder: Conversation, policy: Policy, now: datetime) -> bool:
+    """Whether the clock stands before the holder was opened or last renewed: its expiry says nothing then."""
+    known = holder.opened_at
+    if holder.expires_at is not None:
+        known = max(known, holder.expires_at - policy.lease_life)
+    return now < known - SLIP
 
 
 def claim(
@@ -71,8 +82,8 @@ def claim(
         return refusal(f"the task is {task.state}", "nothing")
     if candidate.task_id != task.id:
         return refusal("that conversation was opened for another task", "open one for this task")
-    if now < candidate.opened_at:
-        return refusal("the clock stands before the conversation was opened", "mend the clock")
+    if rolled_back(candidate, policy, now):
+        return refusal("the clock stands before what is known of that conversation", "mend the clock, or open another")
     again = holder is not None and holder.id == candidate.id
     if holder is not None and not again:
         return refusal("another conversation holds the lease", "hand it over, or wait until it runs out")
@@ -96,8 +107,8 @@ def heartbeat(holder: Conversation, lease_number: int, policy: Policy, now: date
         return refusal("a later lease has been given", "this conversation may not act for the task any more")
     if expired(holder, now):
         return refusal("the lease has run out", "claim it again")
-    if now < holder.opened_at:
-        return refusal("the clock stands before the conversation was opened", "mend the clock")
+    if rolled_back(holder, policy, now):
+        return refusal("the clock stands before what is known of that conversation", "mend the clock, or open another")
     return replace(holder, revision=holder.revision + 1, expires_at=now + policy.lease_life)
 
 

@@ -91,6 +91,19 @@ def jitter(task: TaskId, sequence: int, width: timedelta) -> timedelta:
     return width * (int.from_bytes(seed[:4], "big") / 2**32)
 
 
+def unsent_delay(task: TaskId, row: int, policy: Policy) -> timedelta:
+    """How long to wait after the `row`-th try in a row that did not happen, spread by up to a quarter."""
+    step = policy.retry_unsent[min(row, len(policy.retry_unsent)) - 1]
+    return step + jitter(task, row, step / 4)
+
+
+def unsent_for(row: int, policy: Policy) -> timedelta:
+    """How long tries have failed by the `row`-th one, told from the waits between them alone."""
+    steps = policy.retry_unsent[: row - 1]
+    beyond = max(row - 1 - len(policy.retry_unsent), 0)
+    return sum(steps, beyond * policy.retry_unsent[-1])
+
+
 def checkpoint_threshold(task: TaskId, sequence: int, policy: Policy) -> timedelta:
     """How much active work without a structured report makes a checkpoint due."""
     return policy.checkpoint_after + jitter(task, sequence, policy.checkpoint_jitter)
@@ -100,7 +113,14 @@ def active_work(snapshot: Snapshot, now: datetime) -> timedelta:
     """Active time since the last structured report, the live turn included."""
     live = snapshot.live
     running = now - live.live_at if live is not None and live.live_at is not None else timedelta(0)
-    return snapshot.task.active_since_report + max(running, timedelta(0))
+    return max(snapshot.task.active_since_report + max(running, timedelta(0)), timedelta(0))
+
+
+def active_from_now(snapshot: Snapshot, now: datetime) -> timedelta:
+    """What `active_since_report` becomes when a report is given now: the live turn's time so far is counted off."""
+    live = snapshot.live
+    running = now - live.live_at if live is not None and live.live_at is not None else timedelta(0)
+    return -max(running, timedelta(0))
 
 
 def checkpoint_at(snapshot: Snapshot, now: datetime) -> datetime | None:

@@ -56,12 +56,12 @@ class Prompter:
 
     def _main(self, seen: Seen) -> list[prompts.Part]:
         snapshot = seen.snapshot
-        task, talk, last = snapshot.task, snapshot.conversation, snapshot.last
+        task, talk = snapshot.task, snapshot.conversation
         objective = self._body(task.objective)
         reports = self._reader.reports(task.id, 20)
         said = next((report for report in reports if report.kind is ReportKind.SIGNAL), None)
         progress, step = _line(said, "progress"), _line(said, "next")
-        if last is None:
+        if task.standing is Standing.NEW:
             return [prompts.First(objective)]
         if decide.cut_short(seen):
             found = self._found(seen)

@@ -24,6 +24,8 @@ LONGEST_SLEEP = timedelta(seconds=60)
 AFTER_TROUBLE = timedelta(seconds=5)
 CLOCK_SLIP = timedelta(seconds=2)
 BREATH = 0.05
+FAR = timedelta(days=3650)
+MANY = 100_000
 
 _LOG = logging.getLogger("tenuto.wheel")
 
@@ -84,11 +86,11 @@ class Wheel:
             raise self._deposed
 
     def _mind_the_clock(self, last: tuple[datetime, float]) -> tuple[datetime, float]:
-        """A clock that went back hides what was due: look at everything that was due by the old clock."""
+        """A clock that went back hides what is due: every task that has a moment to be looked at is looked at now."""
         now, tick = self._clock.now(), self._clock.monotonic()
         expected = last[0] + timedelta(seconds=tick - last[1])
         if expected - now > CLOCK_SLIP:
-            self._rung.update(self._ledger.due(expected, AT_ONCE * 8))
+            self._rung.update(self._ledger.due(expected + FAR, MANY))
             self._rung.update(self._watch)
         return now, tick
 
@@ -98,7 +100,7 @@ class Wheel:
         wanted.update(task for task, when in self._watch.items() if when <= now)
         room = AT_ONCE - len(self._serving)
         if room > 0 and self.trouble.text is None:
-            wanted.update(self._ledger.due(now, AT_ONCE * 2))
+            wanted.update(task for task in self._ledger.due(now, AT_ONCE * 2) if not self._put_off(task, now))
         for task_id in list(wanted):
             if room <= 0:
                 break
@@ -109,6 +111,10 @@ class Wheel:
             self._serving.add(task_id)
             group.create_task(self._serve(task_id), name=f"serve {task_id}")
             room -= 1
+
+    def _put_off(self, task_id: TaskId, now: datetime) -> bool:
+        """Whether a task whose serving failed is left alone for a moment, though its time has come."""
+        return task_id in self.trouble.restless and self._watch.get(task_id, now) > now
 
     async def _serve(self, task_id: TaskId) -> None:
         try:
@@ -144,7 +150,8 @@ class Wheel:
         if self.trouble.text is not None:
             moments.append(now + AFTER_TROUBLE)
         elif len(self._serving) < AT_ONCE and (due := self._ledger.next_due()) is not None:
-            moments.append(due)
+            ready = due > now or any(not self._put_off(task, now) for task in self._ledger.due(now, AT_ONCE * 2))
+            moments.append(due if ready else now + AFTER_TROUBLE)
         until = min([*moments, now + LONGEST_SLEEP])
         delay = max((until - now).total_seconds(), 0.0)
         if self._serving and delay == 0.0:

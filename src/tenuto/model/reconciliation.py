@@ -96,6 +96,14 @@ class CameTrue:
 
 
 @dataclass(frozen=True)
+class CannotComeTrue:
+    """What a wait hangs on will never be there by itself: only a person can say what now."""
+
+    wait: Wait
+    why: str
+
+
+@dataclass(frozen=True)
 class CheckpointDue:
     """So much active work has gone by without a structured report that one is to be asked for."""
 
@@ -111,6 +119,7 @@ Finding = (
     | MayYetBegin
     | Living
     | CameTrue
+    | CannotComeTrue
     | CheckpointDue
 )
 

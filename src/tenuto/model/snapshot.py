@@ -79,6 +79,7 @@ class Snapshot:
     and INTERRUPT commands bound to the live or the last attempt, newest first, at most 8. `waits` are open, `wakes`
     pending, `messages` deferred, waiting for a retry or carried, oldest first. `samples` are the newest three.
     `slots_used` counts active tasks up to `slots`. `others` are the states of tasks that open waits hang on.
+    `released` is the send of the last attempt where a verdict settled it and not evidence: it is still looked at.
     """
 
     registry: Registry
@@ -97,3 +98,4 @@ class Snapshot:
     slots_used: int
     slots: int
     others: Mapping[TaskId, TaskState] = field(default_factory=dict)
+    released: Command | None = None
