@@ -89,13 +89,12 @@ class Demo:
             "--cwd", str(self.repository), "--program", f"{sys.executable} {agent}", "--resumable",
             "--accept-commit", "--env", "TIDY_DIE_AT", "--env", "TIDY_PACE", "--detach", "--json",
         )  # fmt: skip
-        told = json.loads(made.stdout)
-        task = TaskId(told["task"] if isinstance(told["task"], str) else told["task"]["id"])
+        task = TaskId(json.loads(made.stdout)["result"]["task"])
         self.say(f"the job is task {task}; its agent will die in the middle of file {AGENT_DIES_AT}")
         return task
 
     def _go_on(self, task: TaskId) -> None:
-        self._until("the first death", lambda: self.doomed.poll() is not None)
+        self._until("the first death", self._doomed_is_dead)
         self.say("supervisor killed: a turn was written down and not handed over yet")
         self._start()
         self._until(
@@ -110,6 +109,9 @@ class Demo:
         self._until("the process to be gone", lambda: self.outside.glance().standing != "live")
         self._start()
         self._until("the end of the job", lambda: self._over(task))
+
+    def _doomed_is_dead(self) -> bool:
+        return self.doomed.poll() is not None
 
     def _start(self) -> None:
         started = self._tenuto("start", "--json")
