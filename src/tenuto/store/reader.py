@@ -21,7 +21,7 @@ from tenuto.model.conversation import Conversation
 from tenuto.model.fact import Event, Scalar
 from tenuto.model.faults import Corrupt
 from tenuto.model.ids import ALPHABET, LETTERS, CommandId, MessageId, RunId, TaskId, TextId
-from tenuto.model.lifecycle import AttemptState, TaskState
+from tenuto.model.lifecycle import AttemptState, CommandState, TaskState
 from tenuto.model.message import Message
 from tenuto.model.snapshot import Leadership, Registry, Snapshot, Token
 from tenuto.model.work import Report, Run, Task, Text, Wait, WaitKind, Wake
@@ -39,7 +39,10 @@ MESSAGES = 200
 SAMPLES = 3
 
 _LIMIT: BindParameter[int] = bindparam("most")
+_TEN: ColumnClause[int] = literal_column("10")
 _ZERO: ColumnClause[int] = literal_column("0")  # Core would make a parameter of the offset it leaves out
+#: Orders few rows by id without inviting the database to walk an index of all rows in that order.
+_BY_ID: ColumnClause[str] = literal_column("id || ''")
 _TABLES_OF_KINDS = {"reconciliation": "sample"}
 
 
@@ -58,6 +61,10 @@ def _newest(shape: Shape[Any], *rules: Any, by: str = "id") -> Select[Any]:
     return _of(shape, *rules).order_by(tables.TABLES[shape.name].c[by].desc()).limit(_LIMIT).offset(_ZERO)
 
 
+def _newest_of_few(shape: Shape[Any], *rules: Any) -> Select[Any]:
+    return _of(shape, *rules).order_by(_BY_ID.desc()).limit(_LIMIT).offset(_ZERO)
+
+
 def _oldest(shape: Shape[Any], *rules: Any) -> Select[Any]:
     return _of(shape, *rules).order_by(tables.TABLES[shape.name].c.id).limit(_LIMIT).offset(_ZERO)
 
@@ -70,7 +77,10 @@ _LAST = _newest(
     tables.ATTEMPT, _is(tables.ATTEMPT, "task_id"), text(tables.among("state", (AttemptState.ENDED,))), by="number"
 )
 _SENT = _newest(tables.COMMAND, _is(tables.COMMAND, "attempt_id"), text(tables.among("kind", (CommandKind.SEND,))))
-_OPEN_OF_TASK = _of(tables.COMMAND, _is(tables.COMMAND, "task_id"), text(tables.OPEN_COMMAND)).order_by(text("id"))
+_RELEASED = _newest(
+    tables.COMMAND, _is(tables.COMMAND, "attempt_id"), text(tables.among("state", (CommandState.RELEASED,)))
+)
+_OPEN_OF_TASK = _of(tables.COMMAND, _is(tables.COMMAND, "task_id"), text(tables.OPEN_COMMAND)).order_by(_BY_ID)
 _SIDE = _newest(
     tables.COMMAND,
     or_(tables.command.c.attempt_id == bindparam("live"), tables.command.c.attempt_id == bindparam("last")),
@@ -78,7 +88,7 @@ _SIDE = _newest(
     text(f"NOT ({tables.OPEN_COMMAND})"),
 )
 _OPEN_WAITS = _of(tables.WAIT, _is(tables.WAIT, "task_id"), text("closed_at IS NULL")).order_by(text("id"))
-_PENDING_WAKES = _of(tables.WAKE, _is(tables.WAKE, "task_id"), text("consumed_at IS NULL")).order_by(text("id"))
+_PENDING_WAKES = _of(tables.WAKE, _is(tables.WAKE, "task_id"), text("consumed_at IS NULL")).order_by(_BY_ID)
 _UNDELIVERED = _oldest(tables.MESSAGE, _is(tables.MESSAGE, "task_id"), text(tables.UNDELIVERED_MESSAGE))
 _SAMPLES = _newest(tables.SAMPLE, _is(tables.SAMPLE, "task_id"), by="made_at")
 _SLOTS = select(func.count()).select_from(
@@ -113,13 +123,13 @@ _CONVERSATIONS = _of(tables.CONVERSATION, _is(tables.CONVERSATION, "task_id")).o
 _ATTEMPTS = _newest(tables.ATTEMPT, _is(tables.ATTEMPT, "task_id"), by="number")
 _COMMANDS = {
     (False, False): _newest(tables.COMMAND),
-    (False, True): _newest(tables.COMMAND, text(tables.OPEN_COMMAND)),
+    (False, True): _newest_of_few(tables.COMMAND, text(tables.OPEN_COMMAND)),
     (True, False): _newest(tables.COMMAND, _is(tables.COMMAND, "task_id")),
-    (True, True): _newest(tables.COMMAND, _is(tables.COMMAND, "task_id"), text(tables.OPEN_COMMAND)),
+    (True, True): _newest_of_few(tables.COMMAND, _is(tables.COMMAND, "task_id"), text(tables.OPEN_COMMAND)),
 }
 _WAITS = {
     (False, False): _newest(tables.WAIT),
-    (False, True): _newest(tables.WAIT, text("closed_at IS NULL")),
+    (False, True): _newest_of_few(tables.WAIT, text("closed_at IS NULL")),
     (True, False): _newest(tables.WAIT, _is(tables.WAIT, "task_id")),
     (True, True): _newest(tables.WAIT, _is(tables.WAIT, "task_id"), text("closed_at IS NULL")),
 }
@@ -131,7 +141,7 @@ _DIGEST = tables.token.c.digest
 _TOKENS = (
     _of(tables.TOKEN, bindparam("low") <= _DIGEST, bindparam("high") > _DIGEST)
     .order_by(_DIGEST)
-    .limit(literal_column("10"))
+    .limit(_TEN)
     .offset(_ZERO)
 )
 _AFTER = tables.event.c.n > bindparam("after")
@@ -154,14 +164,21 @@ _REPLAYED = select(tables.idempotency.c.digest, tables.idempotency.c.result).whe
 )
 _COUNTS = select(tables.task.c.state, func.count()).group_by(tables.task.c.state)
 _OPEN_COUNT = select(func.count(literal_column("1"))).select_from(tables.command).where(text(tables.OPEN_COMMAND))
-_FOUND = {
-    (name, begins): select(table.c.id)
+_BEGIN = {
+    shape.name: select(table.c.id)
+    .where(bindparam("low") <= table.c.id, bindparam("high") > table.c.id)
+    .order_by(table.c.id.desc())
+    .limit(_TEN)
+    .offset(_ZERO)
+    for shape, table in ((shape, tables.TABLES[shape.name]) for shape in tables.ORDER)
+}
+_END = {
+    shape.name: select(table.c.id)
     .where(table.c.id.like(bindparam("part")))
     .order_by(table.c.id.desc())
-    .limit(literal_column("10"))
+    .limit(_TEN)
     .offset(_ZERO)
-    for name, table in ((shape.name, tables.TABLES[shape.name]) for shape in tables.ORDER)
-    for begins in (False, True)
+    for shape, table in ((shape, tables.TABLES[shape.name]) for shape in tables.ORDER)
 }
 
 
@@ -219,6 +236,7 @@ class TableReader:
                 slots_used=int(look.cells(_SLOTS, most=slots)[0][0]),
                 slots=slots,
                 others=_others(look, waits),
+                released=look.one(tables.COMMAND, _RELEASED, attempt_id=last.id, most=1) if last else None,
             )
 
     def due(self, now: datetime, limit: int) -> tuple[TaskId, ...]:
@@ -243,8 +261,8 @@ class TableReader:
         if not bare or set(bare) - set(ALPHABET):
             return ()
         with self._looking() as look:
-            begins = look.cells(_FOUND[name, True], part=f"{prefix}{bare}%")
-            found = begins or look.cells(_FOUND[name, False], part=f"%{bare}")
+            begin = look.cells(_BEGIN[name], low=f"{prefix}{bare}", high=f"{prefix}{bare}~")
+            found = begin or look.cells(_END[name], part=f"%{bare}")
             return tuple(str(cells[0]) for cells in found)
 
     def run(self, run_id: RunId) -> Run | None:

@@ -272,7 +272,7 @@ SEARCHED = (
     _index("command_of_attempt", command.c.attempt_id, command.c.id),
     _index("wait_open", wait.c.task_id, wait.c.id, where="closed_at IS NULL"),
     _index("wait_of_task", wait.c.task_id, wait.c.id),
-    _index("wake_of_task", wake.c.task_id, wake.c.id),
+    _index("every_wake_of_task", wake.c.task_id, wake.c.id),
     _index("message_of_task", message.c.task_id, message.c.id),
     _index("message_undelivered", message.c.task_id, message.c.id, where=UNDELIVERED_MESSAGE),
     _index("report_of_task", report.c.task_id, report.c.id),

@@ -262,9 +262,9 @@ CREATE TABLE wake (
 	FOREIGN KEY(task_id) REFERENCES task (id)
 )
 ;;
-CREATE UNIQUE INDEX one_pending_wake_per_kind ON wake (task_id, kind) WHERE consumed_at IS NULL
+CREATE INDEX every_wake_of_task ON wake (task_id, id)
 ;;
-CREATE INDEX wake_of_task ON wake (task_id, id)
+CREATE UNIQUE INDEX one_pending_wake_per_kind ON wake (task_id, kind) WHERE consumed_at IS NULL
 ;;
 CREATE TABLE attempt (
 	id TEXT NOT NULL,
