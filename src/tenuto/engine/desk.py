@@ -18,7 +18,7 @@ from tenuto.core import attention, control, decide
 from tenuto.core import wake as wakes
 from tenuto.core.attention import Item
 from tenuto.engine.cycle import Cycle
-from tenuto.engine.residency import Standing, standing
+from tenuto.engine.standing import Standing, standing
 from tenuto.model.change import Busy, Commit, Committed, Key, KeyConflict, NotLeader, Replayed, Stale
 from tenuto.model.command import Attempt, Command
 from tenuto.model.conversation import Conversation

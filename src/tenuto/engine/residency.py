@@ -10,42 +10,20 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import timedelta
 
 from tenuto.engine.cycle import Cycle, Deposed
+from tenuto.engine.standing import Standing, standing
 from tenuto.engine.wheel import Wheel
-from tenuto.model.evidence import Presence
 from tenuto.model.faults import StorageFull
 from tenuto.model.snapshot import Leadership
 from tenuto.ports import Clock, Fuse, Ledger
 
+__all__ = ["LIFE", "NotFree", "Residency", "Standing", "standing"]
+
 HEARTBEAT = timedelta(seconds=5)
 LIFE = timedelta(seconds=15)
 MARGIN = timedelta(seconds=3)
-
-
-class Standing(StrEnum):
-    """What the lease row and the process table together say of the supervisor."""
-
-    MISSING = "missing"
-    LIVE = "live"
-    FRESH_DEAD = "fresh-dead"
-    STOP_FENCED = "stop-fenced"
-    STALE_ALIVE = "stale-alive"
-    STALE_DEAD = "stale-dead"
-
-
-def standing(lease: Leadership | None, presence: Presence, now: datetime) -> Standing:
-    """The status word. `presence` is that of the holder's process: pid, start time and boot id together."""
-    if lease is None or lease.released_at is not None:
-        return Standing.MISSING
-    fresh = lease.expires_at > now
-    if presence is Presence.GONE:
-        return Standing.FRESH_DEAD if fresh else Standing.STALE_DEAD
-    if lease.stop_asked_at is not None:
-        return Standing.STOP_FENCED
-    return Standing.LIVE if fresh else Standing.STALE_ALIVE
 
 
 @dataclass(frozen=True)

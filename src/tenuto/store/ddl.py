@@ -20,5 +20,7 @@ def schema(dialect: Dialect) -> Iterator[str]:
     for table in METADATA.sorted_tables:
         yield str(CreateTable(table).compile(dialect=dialect)).strip()
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            if dialect.name == "postgresql":
+                index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
             yield str(CreateIndex(index).compile(dialect=dialect)).strip()
     yield from triggers(dialect)

@@ -103,7 +103,7 @@ class RealEntrances:
 
     def glance(self) -> Glance:
         """The supervisor as its lease row and the process table tell of it."""
-        from tenuto.engine.residency import standing
+        from tenuto.engine.standing import standing
         from tenuto.wiring.glance import Glimpse, presence_of
 
         glimpse = Glimpse(self.settings.registry_path)
