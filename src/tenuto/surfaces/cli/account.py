@@ -46,8 +46,9 @@ def task(out: Out, answer: Answer, now: datetime) -> None:
     _because(out, answer.get("because"), now)
     _turns(out, answer, now)
     _waits(out, answer, now)
-    _stall(out, row, now)
+    _stall(out, answer, now)
     _checkpoint(out, answer, now)
+    _overrides(out, answer)
     _commands(out, answer)
     _messages(out, answer, now)
 
@@ -215,22 +216,34 @@ def _waits(out: Out, answer: Answer, now: datetime) -> None:
         )
 
 
-def _stall(out: Out, row: object, now: datetime) -> None:
-    without = get(row, "without_progress")
+def _stall(out: Out, answer: Answer, now: datetime) -> None:
+    row, numbers = answer.get("task"), {one.get("name"): one.get("value") for one in rows(answer.get("policy"))}
     out.line()
     out.heading("progress")
     out.pairs(
         [
             ("last seen", since(get(row, "progressed_at"), now) or "not yet"),
             ("line", get(row, "progress")),
-            ("turns without", without),
-            ("warns at", get(row, "stall_warn")),
-            ("pauses at", get(row, "stall_pause")),
+            ("turns without", get(row, "without_progress")),
+            ("warns at", numbers.get("stall_warn")),
+            ("pauses at", numbers.get("stall_pause")),
             ("reason", get(row, "progress_reason")),
             ("paused for it", since(get(row, "stalled_at"), now)),
         ],
         "  ",
     )
+
+
+def _overrides(out: Out, answer: Answer) -> None:
+    """The numbers that are not the defaults, and where each comes from."""
+    changed = [one for one in rows(answer.get("policy")) if one.get("source") != "default"]
+    changed = [one for one in changed if one.get("name") != "auto_resume"]
+    if changed:
+        out.line()
+        out.heading("policy, where it is not the default")
+        out.pairs(
+            [(str(one.get("name")), f"{one.get('value')} (from the {one.get('source')})") for one in changed], "  "
+        )
 
 
 def _checkpoint(out: Out, answer: Answer, now: datetime) -> None:
@@ -278,9 +291,8 @@ def _messages(out: Out, answer: Answer, now: datetime) -> None:
     out.line()
     out.heading("messages not delivered yet")
     for one in waiting[:FEW]:
-        out.line(
-            f"  {one.get('state')}: {one.get('kind')} from {one.get('sender')}, {since(one.get('created_at'), now)}"
-        )
+        stored = since(one.get("created_at"), now)
+        out.line(f"  {one.get('state')}: {one.get('kind')} from {one.get('sender')}, stored {stored}")
 
 
 def _mapping(value: object) -> Mapping[str, object]:

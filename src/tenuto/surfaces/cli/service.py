@@ -32,11 +32,14 @@ Within = Annotated[int, typer.Option("--within", metavar="SECONDS", min=1, max=6
 
 
 @commands.command(rich_help_panel=PANEL)
-def up(context: typer.Context) -> int:
+def up(context: typer.Context, as_json: AsJson = False) -> int:
     """Run the supervisor here, in the foreground, until it is stopped."""
-    this = front(context)
+    this = front(context, as_json)
     this.not_in_turn("start a supervisor")
-    return this.entrances.run_supervisor_foreground()
+    code = this.entrances.run_supervisor_foreground()
+    if this.out.as_json:
+        this.out.document({"ended": code})
+    return code
 
 
 @commands.command(rich_help_panel=PANEL)

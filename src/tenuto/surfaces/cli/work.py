@@ -15,7 +15,7 @@ import typer
 from tenuto.surfaces.cli import account, texts
 from tenuto.surfaces.cli.exits import Exit, Failure
 from tenuto.surfaces.cli.front import AsJson, Key, TaskArgument, WorkArgument, front
-from tenuto.surfaces.cli.output import local, rows, shortened
+from tenuto.surfaces.cli.output import get, local, rows, shortened
 
 PANEL = "work"
 commands = typer.Typer()
@@ -92,6 +92,8 @@ def show(
             if failure.code != "not_found":
                 raise
             answer, draw = this.door.read("run.show", {"run": named}), account.run
+    if draw is account.task and not this.in_turn:
+        answer = {**answer, **this.door.read("policy.show", {"task": str(get(answer, "task", "id"))})}
     if this.out.as_json:
         this.out.document(answer)
     else:
