@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from tenuto.config import Settings, load
 from tenuto.model.faults import Mistake
-from tenuto.ports import Clock, Minter
 from tenuto.surfaces.cli.entrances import (
     AlreadyLed,
     Check,
@@ -28,6 +27,7 @@ from tenuto.wiring.world import RandomMinter, SystemClock
 
 if TYPE_CHECKING:
     from tenuto.engine.desk import Desk
+    from tenuto.ports import Clock, Minter
 
 
 class Proofs(Protocol):
