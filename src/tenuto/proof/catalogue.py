@@ -31,6 +31,17 @@ REVOCATIONS = tuple(
     for first in ("arm.committed", "handover.before_spawn", "handover.spawned")
     for second in ("revoke.before", "revoke.done", "settle.before_commit", "settle.committed")
 )
+#: Paths on which hosts and agents are killed, and which launch of theirs.
+CARRIED = {
+    "plain": 3,
+    "slow": 1,
+    "cut-short-person": 1,
+    "blocked": 2,
+    "message": 2,
+    "check": 2,
+    "cancel": 1,
+    "two": 1,
+}
 LAUNCHES = frozenset({"arm.committed", "check.committed"})
 
 
@@ -54,17 +65,30 @@ def path_of(scenario: str, passings: Sequence[str], turns: int) -> Path:
     return Path(scenario, tuple(points), sum(seen[point] for point in LAUNCHES), turns)
 
 
-def supervisor(path: Path, *, all_of: bool) -> list[Kill]:
-    """Every passing of the supervisor; unless `all_of`, without what a neighbour makes the same.
+def supervisor(path: Path) -> list[Kill]:
+    """Every passing of every point of the supervisor."""
+    return [Kill(Who.SUPERVISOR, point, count) for point, count in path.points]
 
-    Between a commit's own points and the writer's lies nothing that outlives the process.
+
+def telling(path: Path) -> list[Kill]:
+    """The passings that differ in what they leave behind.
+
+    Left out are later passings of points between commits, the writer's points where a commit's own stand beside them,
+    and, on every path but the plain one, the way to the first turn, which is the same on all of them.
     """
-    kept, before = [], ""
-    for point, count in path.points:
-        same = point.startswith("write.") and before.endswith((".before_commit", "write.prepared"))
-        if all_of or not (same and not (before == "write.prepared" and point != "write.durable")):
+    names = [point for point, _ in path.points]
+    began = names.index("arm.handed_over") if path.scenario != "plain" and "arm.handed_over" in names else 0
+    kept = []
+    for place, (point, count) in enumerate(path.points):
+        after = names[place + 1] if place + 1 < len(names) else ""
+        if point.startswith("write."):
+            told = point == "write.durable" and not after.endswith((".committed", "lead.taken"))
+        elif point.endswith(".committed"):
+            told = True
+        else:
+            told = count == 1
+        if told and place >= began:
             kept.append(Kill(Who.SUPERVISOR, point, count))
-        before = point
     return kept
 
 
@@ -81,17 +105,27 @@ def agents(path: Path) -> list[Kill]:
 
 
 def every_once(paths: Mapping[str, Path]) -> list[Case]:
-    """Every point of every path once, and beside them the kills that only a second life, or everybody, can die of."""
-    cases = []
-    for path in paths.values():
-        singles = [*supervisor(path, all_of=False), *hosts(path), *agents(path)]
-        cases += [Case(path.scenario, (kill,)) for kill in singles]
-    plain = paths["plain"]
-    cases += [
-        Case("plain", (Kill(Who.SUPERVISOR, first, 1), Kill(Who.SUPERVISOR, second, 1))) for first, second in REVOCATIONS
-    ]
-    firsts = [kill.point for kill in supervisor(plain, all_of=False) if kill.count == 1]
-    cases += [Case("slow", (Kill(who, point, 1),)) for who in (Who.EVERYTHING, Who.PAUSED) for point in firsts]
+    """Every point of every path once."""
+    return [case for path in paths.values() for case in cases_of(path)]
+
+
+def cases_of(path: Path) -> list[Case]:
+    """Every point of one path once, and beside them the kills that only a second life, or everybody, can die of.
+
+    What a host or an agent does differs by what it carries, so they are killed on the paths in `CARRIED`.
+    """
+    kills = telling(path)
+    if path.scenario in CARRIED:
+        launch = min(CARRIED[path.scenario], path.launches)
+        kills += [kill for kill in hosts(path) if kill.count == launch]
+        kills += agents(path)
+    cases = [Case(path.scenario, (kill,)) for kill in kills]
+    if path.scenario == "slow":
+        firsts = [kill.point for kill in supervisor(path) if kill.count == 1]
+        cases += [Case("slow", (Kill(who, point, 1),)) for who in (Who.EVERYTHING, Who.PAUSED) for point in firsts]
+    if path.scenario == "plain":
+        twice = [(Kill(Who.SUPERVISOR, first, 1), Kill(Who.SUPERVISOR, second, 1)) for first, second in REVOCATIONS]
+        cases += [Case("plain", kills_of_two) for kills_of_two in twice]
     return cases
 
 
@@ -101,7 +135,7 @@ def sampled(paths: Mapping[str, Path], count: int, chance: random.Random) -> lis
     cases = []
     for number in range(count):
         path = paths[chance.choice(known)]
-        first = chance.choice(supervisor(path, all_of=True))
+        first = chance.choice(supervisor(path))
         if number % 2 == 0:
             kills: tuple[Kill, ...] = (chance.choice([first, *hosts(path), *agents(path)]),)
         else:
@@ -112,15 +146,15 @@ def sampled(paths: Mapping[str, Path], count: int, chance: random.Random) -> lis
 
 def _several(path: Path, first: Kill, chance: random.Random) -> tuple[Kill, ...]:
     host, agent = chance.choice(hosts(path)), chance.choice(agents(path))
-    again = chance.choice(supervisor(path, all_of=True))
-    return chance.choice(
-        [
-            (first, host),
-            (first, agent),
-            (first, again),
-            (host, agent),
-            (first, host, agent),
-            (Kill(Who.EVERYTHING, first.point, first.count),),
-            (Kill(Who.PAUSED, first.point, first.count),),
-        ]
-    )
+    again = chance.choice(supervisor(path))
+    choices: list[tuple[Kill, ...]] = [
+        (first, host),
+        (first, agent),
+        (first, again),
+        (host, agent),
+        (first, host, agent),
+        (Kill(Who.EVERYTHING, first.point, first.count),),
+    ]
+    if path.scenario != "two":  # there the one that stands by could not tell standing still from living
+        choices.append((Kill(Who.PAUSED, first.point, first.count),))
+    return chance.choice(choices)

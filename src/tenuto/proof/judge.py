@@ -6,6 +6,8 @@ played; each broken promise is one sentence.
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,10 +17,23 @@ from pathlib import Path
 from typing import Any
 
 from tenuto.proof.stage import Stage
-from tenuto.transports import processes
 
 OPEN = ("armed", "submitted", "ambiguous")
-KEPT = ("run", "task", "conversation", "attempt", "command", "wait", "wake", "message", "report", "text", "sample", "event")
+KEPT = (
+    "run",
+    "task",
+    "conversation",
+    "attempt",
+    "command",
+    "wait",
+    "wake",
+    "message",
+    "report",
+    "text",
+    "sample",
+    "event",
+)
+_CARRIED = re.compile(rb"(?:^|\0)TENUTO_(?:COMMAND|HOST)=([^\0]*)\0")
 
 Rows = Mapping[str, frozenset[object]]
 Row = sqlite3.Row
@@ -66,9 +81,15 @@ def judge(stage: Stage, goal: str, before: Rows) -> Verdict:
             *book.commands(),
             *book.messages(),
             *book.events(),
-            *(f"a process is left: {who}" for who in left(stage)),
+            *(f"process {pid} of {command} is left" for pid, command in left(stage).items()),
         ]
     return Verdict(tuple(broken), max([*effects.values(), 0]), len(lost), len(gone))
+
+
+def facts(stage: Stage) -> tuple[str, ...]:
+    """The kinds of everything that was recorded as having happened."""
+    with closing(_opened(_registry(stage))) as registry:
+        return tuple(sorted(str(row["kind"]) for row in registry.execute("SELECT DISTINCT kind FROM event")))
 
 
 class Book:
@@ -165,7 +186,9 @@ class Book:
                 yield f"a message ({message['kind']}) is {message['state']} at the end"
                 continue
             carrier = self.by_id.get(message["carried_by"]) if message["carried_by"] else None
-            if message["state"] == "delivered" and (carrier is None or carrier["state"] not in ("acknowledged", "released")):
+            if message["state"] == "delivered" and (
+                carrier is None or carrier["state"] not in ("acknowledged", "released")
+            ):
                 yield f"a message ({message['kind']}) is delivered by {carrier['state'] if carrier else 'nobody'}"
 
     def events(self) -> Iterator[str]:
@@ -186,13 +209,24 @@ class Book:
                 yield f"{event['attempt']} was armed after the task had ended"
 
 
-def left(stage: Stage) -> list[str]:
-    """Who still carries a command of this registry."""
-    found = []
-    for command in rows_of(stage).get("command", frozenset()):
-        for name in ("TENUTO_COMMAND", "TENUTO_HOST"):
-            found += [f"{one.pid} of {command}" for one in processes.carriers(name, str(command)) or ()]
+def left(stage: Stage) -> dict[int, str]:
+    """Who still carries a command of this registry: pid to command."""
+    commands = rows_of(stage).get("command", frozenset())
+    found: dict[int, str] = {}
+    for place in os.listdir("/proc") if commands else ():  # noqa: PTH208 - pathlib would double the cost of a case
+        if place.isdigit() and (command := _carried(int(place))) in commands:
+            found[int(place)] = command
     return found
+
+
+def _carried(pid: int) -> str:
+    """The command that a process, or a host, has in its environment; empty for none and for who is gone."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return ""
+    carried = _CARRIED.search(environment)
+    return carried[1].decode("ascii", "replace") if carried else ""
 
 
 def _registry(stage: Stage) -> Path:

@@ -14,16 +14,17 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from pathlib import Path
 from typing import NoReturn
 
 from tenuto.engine.cycle import Deposed
 from tenuto.engine.residency import LIFE, NotFree
+from tenuto.model.evidence import Presence
 from tenuto.proof.fuse import Fuses, KillFuse, Recorder
 from tenuto.proof.person import BREATH, Person
 from tenuto.proof.scenarios import Scenario
 from tenuto.proof.stage import Stage
 from tenuto.wiring.daemon import Supervisor, assembled, myself, serve
+from tenuto.wiring.world import holder_presence
 
 
 class End(IntEnum):
@@ -40,7 +41,8 @@ class End(IntEnum):
 class Plan:
     """What is killed in one life: the supervisor at the n-th passing of a point, the n-th host at a point of its own.
 
-    `pause` stops the supervisor where it would be killed. `limit` is how many seconds the life may take.
+    `pause` stops the supervisor where it would be killed, `usurp` takes the lease from a living one, `standby` waits
+    for the first one. `limit` is how many seconds the life may take.
     """
 
     number: int
@@ -48,6 +50,7 @@ class Plan:
     host: tuple[str, int] | None = None
     pause: bool = False
     usurp: bool = False
+    standby: bool = False
     limit: float = 15.0
 
 
@@ -57,9 +60,9 @@ Alter = Callable[[Supervisor], None]
 def begin(stage: Stage, scenario: Scenario, plan: Plan, alter: Alter = lambda supervisor: None) -> int:
     """Fork a life; the pid of its process, which the caller waits for. `alter` spoils it, to prove the judge."""
     child = os.fork()
-    if child:
-        return child
-    _live(stage, scenario, plan, alter)
+    if child == 0:
+        _live(stage, scenario, plan, alter)
+    return child
 
 
 def _live(stage: Stage, scenario: Scenario, plan: Plan, alter: Alter) -> NoReturn:
@@ -120,8 +123,7 @@ async def _serve(supervisor: Supervisor, stage: Stage, scenario: Scenario, plan:
     ends: list[End] = []
 
     async def drive() -> None:
-        while not supervisor.executor.connected():
-            await asyncio.sleep(BREATH)
+        await person.until_connected()
         await person.create(scenario.order(stage))
         await scenario.script(person)
         if scenario.lives <= plan.number:
@@ -130,8 +132,9 @@ async def _serve(supervisor: Supervisor, stage: Stage, scenario: Scenario, plan:
             supervisor.residency.stop()
 
     async def resident() -> None:
+        await _free(supervisor, stage, plan)
         while isinstance(await serve(supervisor), NotFree):
-            await asyncio.sleep(BREATH)
+            await _free(supervisor, stage, plan)
         if not ends:
             raise _Stopped
 
@@ -144,6 +147,17 @@ async def _serve(supervisor: Supervisor, stage: Stage, scenario: Scenario, plan:
     except* _Stopped:
         ends.append(End.STOPPED)
     return ends[-1]
+
+
+async def _free(supervisor: Supervisor, stage: Stage, plan: Plan) -> None:
+    """Wait, only looking, while another leads; one that stands by also waits for the first to have led, or died."""
+    while True:
+        holder = supervisor.ledger.leadership()
+        if holder is None and (not plan.standby or (stage.home / "died").exists()):
+            return
+        if holder is not None and (holder.released_at is not None or holder_presence(holder) is Presence.GONE):
+            return
+        await asyncio.sleep(BREATH)
 
 
 class _Stopped(Exception):
@@ -160,4 +174,4 @@ async def _tell(supervisor: Supervisor, stage: Stage, number: int) -> None:
         lines.append(f"  intent {explained.intent}")
     lines += [f"attention: {item.kind}: {item.question}" for item in supervisor.desk.attention()]
     lines += [f"trouble: {text}" for text in supervisor.desk.troubles()]
-    Path(stage.home / f"why.{number}").write_text("\n".join(lines), "utf-8")
+    stage.tell(f"why.{number}", lines)

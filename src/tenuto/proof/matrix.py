@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,7 @@ class Result:
     rows_lost: int
     passings: tuple[str, ...] = ()
     turns: int = 0
+    facts: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
@@ -135,6 +136,7 @@ def _result(told: dict[str, Any]) -> Result:
         rows_lost=int(verdict["rows_lost"]),
         passings=tuple(told["passings"][0]),
         turns=int(told["turns"]),
+        facts=tuple(told["facts"]),
         seconds=float(told["seconds"]),
     )
 
@@ -170,10 +172,9 @@ def play_all(cases: Iterable[str], jobs: int, heard: Callable[[Result], None]) -
     return [found[number] for number in sorted(found)]
 
 
-def paths(jobs: int, names: Sequence[str] = (), heard: Callable[[Result], None] = lambda result: None) -> dict[str, Any]:
-    """The undisturbed plays of the named scenarios (all of them by default): name to result."""
-    chosen = [scenario.name for scenario in ALL if not names or scenario.name in names]
-    return {result.case: result for result in play_all(chosen, jobs, heard)}
+def undisturbed(jobs: int, heard: Callable[[Result], None] = lambda result: None) -> dict[str, Result]:
+    """A play of every scenario in which nobody is killed: name to result."""
+    return {result.case: result for result in play_all([scenario.name for scenario in ALL], jobs, heard)}
 
 
 def run(points: int, seed: int, jobs: int, say: Callable[[str], None], only: str | None = None) -> Report:
@@ -183,15 +184,15 @@ def run(points: int, seed: int, jobs: int, say: Callable[[str], None], only: str
     if only is not None:
         results = play_all([only], 1, told)
         return Report(tuple(results), 1, time.monotonic() - began)
-    undisturbed = paths(jobs, heard=told)
-    known = {name: catalogue.path_of(name, result.passings, result.turns) for name, result in undisturbed.items()}
+    plays = undisturbed(jobs, told)
+    known = {name: catalogue.path_of(name, result.passings, result.turns) for name, result in plays.items()}
     cases: list[Case] = (
         catalogue.every_once(known) if points == 0 else catalogue.sampled(known, points, random.Random(seed))  # noqa: S311
     )
     told.expect(len(cases))
     results = play_all(map(str, cases), jobs, told)
-    broken = [result for result in undisturbed.values() if result.broken]
-    return Report((*broken, *results), len(undisturbed), time.monotonic() - began)
+    broken = [result for result in plays.values() if result.broken]
+    return Report((*broken, *results), len(plays), time.monotonic() - began)
 
 
 class _Teller:
@@ -219,7 +220,7 @@ def as_proof(*, points: int, seed: int, jobs: int, say: Callable[[str], None], o
     report = run(points, seed, jobs, say, only)
     lines = [f"{result.case}\n    " + "\n    ".join(result.broken) for result in report.violations[:TOLD]]
     if report.violations:
-        lines.append("play one again with --only NAME")
+        lines.append("play one again: python -m tenuto.proof.worker NAME")
     summary = (
         f"{report.points} points tried over {report.scenarios} scenarios in {report.seconds:.0f} s:"
         f" most effects per command {report.most_effects}, turns lost {report.turns_lost},"

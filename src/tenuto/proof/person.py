@@ -8,6 +8,7 @@ again from its beginning, and what was done already is only replayed.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable
 
 from tenuto.core.attention import Item
@@ -15,7 +16,7 @@ from tenuto.engine.desk import Caller, Desk, Done, Order
 from tenuto.model.command import Attempt, Command
 from tenuto.model.fact import Event, FactKind
 from tenuto.model.faults import Conflict, Refused
-from tenuto.model.ids import TaskId
+from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.lifecycle import AttemptState, CommandState
 from tenuto.model.snapshot import Role
 from tenuto.model.work import HUMAN_WAITS, Task, Wait, WaitKind
@@ -88,6 +89,11 @@ class Person:
                 await self._attend(item)
             await asyncio.sleep(BREATH)
 
+    async def until_connected(self) -> None:
+        """Look until its supervisor leads and can hand over commands."""
+        for _ in iter(self._supervisor.executor.connected, True):
+            await asyncio.sleep(BREATH)
+
     async def effects(self, count: int) -> None:
         """Until the agent has been seen at work `count` times."""
         await self.until(lambda: len(self.stage.effects) >= count or self.task.terminal)
@@ -158,7 +164,8 @@ class Person:
     async def _release(self) -> None:
         for command in self._open():
             if command.state is CommandState.AMBIGUOUS:
-                given = command.id
-                await self.once(
-                    f"release {given}", lambda key, given=given: self.desk.release(OPERATOR, given, happened=True, key=key)
-                )
+                verb = functools.partial(self._verdict, command.id)
+                await self.once(f"release {command.id}", verb)
+
+    async def _verdict(self, command_id: CommandId, key: str) -> Done:
+        return await self.desk.release(OPERATOR, command_id, happened=True, key=key)

@@ -39,6 +39,7 @@ class Played:
     verdict: judge.Verdict
     passings: tuple[tuple[str, ...], ...]
     turns: int
+    facts: tuple[str, ...]
     seconds: float
 
 
@@ -64,7 +65,9 @@ def play(case: Case, *, spoil: Alter = nothing, keep: bool = False, limit: float
             tuple(stage.passed(number).read_text("ascii").splitlines()) if stage.passed(number).exists() else ()
             for number in (1, 2)
         )
-        return Played(str(case), game.reached, verdict, recorded, len(stage.effects), time.monotonic() - began)
+        return Played(
+            str(case), game.reached, verdict, recorded, len(stage.effects), judge.facts(stage), time.monotonic() - began
+        )
     finally:
         game.sweep()
         if not keep:
@@ -90,14 +93,15 @@ class Game:
     def run(self) -> None:
         """Live until it is over, or until something went wrong."""
         agents = [kill for kill in self._case.kills if kill.who is Who.AGENT]
-        for kill in agents:
-            self._stage.mark(f"die.{kill.point}.{kill.count}")
+        fatal = [f"die.{kill.point}.{kill.count}" for kill in agents]
+        for name in fatal:
+            self._stage.mark(name)
         died = 0
         standby: int | None = None
         for number in range(1, LIVES + 1):
             kill = self._kills[died] if died < len(self._kills) else None
             pid = standby if standby is not None else self._begin(number, kill)
-            standby = self._begin(2, None) if self._scenario.standby and number == 1 else None
+            standby = self._begin(2, None, standby=True) if self._scenario.standby and number == 1 else None
             status = self._wait(pid)
             if status is None:
                 self.troubles.append(f"life {number} did not end in time")
@@ -122,11 +126,11 @@ class Game:
                 self._other(standby)
             break
         home = self._stage.home
-        missed = [kill for kill in agents if (home / f"die.{kill.point}.{kill.count}").exists()]
+        missed = [name for name in fatal if (home / name).exists()]
         armed = self._host is None or (home / "host.armed").exists()
         self.reached = died == len(self._kills) and armed and not missed
 
-    def _begin(self, number: int, kill: Kill | None, *, usurp: bool = False) -> int:
+    def _begin(self, number: int, kill: Kill | None, *, usurp: bool = False, standby: bool = False) -> int:
         host = self._host if number == 1 else None
         plan = Plan(
             number,
@@ -134,6 +138,7 @@ class Game:
             host=(host.point, host.count) if host is not None else None,
             pause=kill is not None and kill.who is Who.PAUSED,
             usurp=usurp,
+            standby=standby,
             limit=self._limit,
         )
         pid = begin(self._stage, self._scenario, plan, self._spoil)
@@ -143,22 +148,27 @@ class Game:
     def _other(self, standby: int) -> None:
         """The one that waited finds everything done, or does the rest."""
         status = self._wait(standby)
-        if status is None or not os.WIFEXITED(status) or os.WEXITSTATUS(status) != End.OVER:
+        if status is None or os.waitstatus_to_exitcode(status) != End.OVER:
             self._trouble(2, -1 if status is None else status)
 
     def _paused(self, pid: int, number: int) -> None:
         """A supervisor that stood still while another took over goes on: it must find that out and do nothing."""
         self.before = judge.rows_of(self._stage)
         status = self._wait(self._begin(number + 1, None, usurp=True))
-        if status is None or not os.WIFEXITED(status) or os.WEXITSTATUS(status) != End.OVER:
+        if status is None or os.waitstatus_to_exitcode(status) != End.OVER:
             self._trouble(number + 1, -1 if status is None else status)
         os.kill(pid, signal.SIGCONT)
         status = self._wait(pid)
-        if status is None or not os.WIFEXITED(status) or os.WEXITSTATUS(status) not in (End.OVER, End.DEPOSED):
+        if (
+            status is None
+            or not os.WIFEXITED(status)
+            or os.WEXITSTATUS(status) not in (End.OVER, End.DEPOSED, End.STOPPED)
+        ):
             self._trouble(number, -1 if status is None else status)
 
     def _after_death(self, kill: Kill) -> None:
         self.before = judge.rows_of(self._stage)
+        self._stage.mark("died")
         if kill.who is Who.EVERYTHING:
             self._kill_all()
 
@@ -194,10 +204,15 @@ class Game:
         self._kill_all()
 
     def _kill_all(self) -> None:
-        for command in judge.rows_of(self._stage).get("command", frozenset()):
-            for name in ("TENUTO_HOST", "TENUTO_COMMAND"):
-                for one in processes.carriers(name, str(command)) or ():
-                    processes.send(one, signal.SIGKILL)
+        """Kill every host and program of this case, again until nobody is left who could start another."""
+        for _ in range(5):
+            found = judge.left(self._stage)
+            if not found:
+                return
+            for pid, command in found.items():
+                identity = processes.identity_of(pid)
+                if identity is not None and judge.left(self._stage).get(pid) == command:
+                    processes.send(identity, signal.SIGKILL)
 
 
 def settled(true: Callable[[], bool], seconds: float) -> bool:

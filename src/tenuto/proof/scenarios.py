@@ -181,6 +181,10 @@ def _values(stage: Stage) -> None:
     file.write_text("TENUTO_PROOF_VALUE=1\n", "ascii")
 
 
+def _check_away(stage: Stage) -> None:
+    stage.check.rename(f"{stage.check}.away")
+
+
 def _check_back(stage: Stage) -> None:
     away = Path(f"{stage.check}.away")
     if away.exists():
@@ -225,9 +229,7 @@ ALL: tuple[Scenario, ...] = (
         policy={"stall_warn": 1, "stall_pause": 2},
         expects=FACTS({Fact.TASK_STALL_WARNED, Fact.TASK_STALLED, Fact.TASK_RESUMED}),
     ),
-    Scenario(
-        "pause", f"await go; {done_at(2)}", script=_pause, expects=FACTS({Fact.TASK_PAUSED, Fact.TASK_RESUMED})
-    ),
+    Scenario("pause", f"await go; {done_at(2)}", script=_pause, expects=FACTS({Fact.TASK_PAUSED, Fact.TASK_RESUMED})),
     Scenario("hold", f"await go; {done_at(2)}", script=_hold),
     Scenario("continue", done_at(2), script=_continue_twice, auto_resume=AutoResume.MANUAL),
     Scenario(
@@ -249,7 +251,7 @@ ALL: tuple[Scenario, ...] = (
         "check-missing",
         COMPLETE,
         acceptance=checked,
-        before=lambda stage: Path(stage.check).rename(f"{stage.check}.away") and None,
+        before=_check_away,
         mend=_check_back,
         expects=FACTS({Fact.WAIT_OPENED, Fact.COMMAND_FAILED}),
     ),

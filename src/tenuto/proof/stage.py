@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -103,6 +103,10 @@ class Stage:
     def mark(self, name: str) -> None:
         """Make a file that an agent waits for, or that tells it where to die."""
         (self.home / name).touch(mode=0o600)
+
+    def tell(self, name: str, lines: Iterable[str]) -> None:
+        """Leave lines in a file for whoever reads about this case."""
+        (self.home / name).write_text("\n".join(lines), "utf-8")
 
 
 def _lines(path: Path) -> tuple[str, ...]:

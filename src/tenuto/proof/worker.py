@@ -2,7 +2,7 @@
 
 A process of one thread that has imported everything, so that a life is a fork away. It is started by the matrix.
 
-    python -m tenuto.proof.worker
+    python -m tenuto.proof.worker [NAME...]
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from tenuto.proof.play import play
 
 
 def main() -> int:
-    """Play until there are no more names."""
-    for line in sys.stdin:
+    """Play the cases named as arguments, or as lines until there are no more; 1 when a promise was broken."""
+    broken = 0
+    for line in sys.argv[1:] or sys.stdin:
         played = play(read(line.strip()))
         sys.stdout.write(json.dumps(asdict(played)) + "\n")
         sys.stdout.flush()
-    return 0
+        broken += len(played.verdict.broken)
+    return 1 if broken else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,18 @@
+"""Whoever is killed while verbs are given, claims judged and waits ended: the same holds."""
+
+from __future__ import annotations
+
+import pytest
+from tests.crash.paths import TURNS, walk, worker
+
+from tenuto.proof.matrix import Worker
+from tenuto.proof.scenarios import ALL
+
+__all__ = ["worker"]
+VERBS = [scenario.name for scenario in ALL if scenario.name not in TURNS]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("scenario", VERBS)
+def test_every_point_of_a_verb_can_be_survived(worker: Worker, scenario: str) -> None:
+    walk(worker, scenario)
