@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -48,6 +49,7 @@ STATUS: tuple[tuple[type[BaseException], int], ...] = (
     (UnsupportedVersion, 500),
     (Corrupt, 500),
 )
+KEY = re.compile(r"[!-~]{1,200}")
 JSON_DEPTH_FAULTS = (ValueError, RecursionError)
 
 
@@ -61,12 +63,24 @@ def make_app(
     app.add_exception_handler(Exception, _fault)
     app.add_route("/healthz", _healthz, methods=["GET"], include_in_schema=False)
     app.add_route(f"{PREFIX}/openapi.json", _document, methods=["GET"], include_in_schema=False)
+    places: dict[str, dict[str, _Answer]] = {}
     for verb in verbs.VERBS.values():
         for path in (verb.route.path, verb.route.run_path):
             if path is not None:
                 answer = _Answer(desk, feed, verb, for_run=path == verb.route.run_path)
-                app.add_route(PREFIX + path, answer.to, methods=[verb.route.method], include_in_schema=False)
+                places.setdefault(PREFIX + path, {})[verb.route.method] = answer
+    for path, answers in places.items():
+        app.add_route(path, _at(answers), methods=list(answers), include_in_schema=False)
     return app
+
+
+def _at(answers: Mapping[str, _Answer]) -> Callable[[Request], Awaitable[Response]]:
+    """One address, which says of itself every method it takes."""
+
+    async def answer(request: Request) -> Response:
+        return await answers["GET" if request.method == "HEAD" else request.method].to(request)
+
+    return answer
 
 
 class _Answer:
@@ -96,8 +110,8 @@ class _Answer:
         if request.url.query:
             raise Mistake("parameters of this verb go into the body", field="query")
         key = request.headers.get("idempotency-key")
-        if key is None or not 1 <= len(key) <= 200:
-            raise Mistake("an Idempotency-Key header of 1 to 200 characters is needed", field="Idempotency-Key")
+        if key is None or not KEY.fullmatch(key):
+            raise Mistake("an Idempotency-Key of 1 to 200 visible ASCII characters is needed", field="Idempotency-Key")
         raw = self._named(request, await body(request))
         said = await verbs.call(self._desk, caller, self._verb.name, raw, key)
         self._feed.notify()
