@@ -1,8 +1,10 @@
 """One writer, first come first served, whose commits are durable when they return.
 
 While one group is being synced to disk others queue up; whatever is queued when the sync returns is the next group.
-Nobody is waited for. Within a group each job has a savepoint of its own, so one that fails takes nothing with it; if
-the group as a whole fails, each job is tried again alone. A caller hears of its job only after the commit.
+Nobody is waited for, but what one turn of an event loop asks for comes in together: callers who were told in the same
+moment would otherwise send the first of them ahead, to a sync of its own. A job that fails takes nothing with it: its
+group is written again with a savepoint around each job, and if that fails as a whole, each job is tried alone. A
+caller hears of its job only after the commit.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ class Writer:
     def __init__(self, dialect: Dialect, fuse: Fuse | None = None) -> None:
         self._dialect = dialect
         self._fuse = fuse or NoFuse()
-        self._queue: queue.SimpleQueue[_Item[Any] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[_Item[Any]] | None] = queue.SimpleQueue()
+        self._coming: dict[AbstractEventLoop, list[_Item[Any]]] = {}
+        self._door = threading.Lock()
         self._connection: Connection | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._serve, name="tenuto-writer", daemon=True)
@@ -57,68 +61,94 @@ class Writer:
 
         A job that raises leaves nothing behind. It may run more than once, each time on a clean transaction.
         """
-        if self._closed:
-            raise Closed("the registry is closed")
         loop = asyncio.get_running_loop()
         future: Future[T] = loop.create_future()
-        self._queue.put(_Item(job, loop, future))
+        with self._door:
+            if self._closed:
+                raise Closed("the registry is closed")
+            coming = self._coming.get(loop)
+            if coming is None:
+                coming = self._coming[loop] = []
+                loop.call_soon(self._come_in, loop)
+            coming.append(_Item(job, loop, future))
         return await future
 
     def close(self) -> None:
-        """Finish what is queued, then stop; blocks until it has."""
-        if not self._closed:
-            self._closed = True
-            self._queue.put(None)
+        """Finish what was asked for, then stop; blocks until it has."""
+        with self._door:
+            if not self._closed:
+                self._closed = True
+                for coming in self._coming.values():
+                    self._queue.put(coming)
+                self._coming.clear()
+                self._queue.put(None)
         self._thread.join()
+
+    def _come_in(self, loop: AbstractEventLoop) -> None:
+        """Queue what this turn of the loop has asked for."""
+        with self._door:
+            coming = self._coming.pop(loop, None)
+            if coming:
+                self._queue.put(coming)
 
     def _serve(self) -> None:
         going = True
         while going:
             group, going = self._gather()
-            if group:
-                self._write(group)
-                _tell(group)
+            for first in range(0, len(group), GROUP):
+                self._write(group[first : first + GROUP])
+                _tell(group[first : first + GROUP])
         self._disconnect()
 
     def _gather(self) -> tuple[list[_Item[Any]], bool]:
         """The jobs that are there now, at least one; and whether to go on after them."""
         group: list[_Item[Any]] = []
-        item = self._queue.get()
-        while item is not None:
-            group.append(item)
-            if len(group) == GROUP:
+        items = self._queue.get()
+        while items is not None:
+            group += items
+            if len(group) >= GROUP:
                 return group, True
             try:
-                item = self._queue.get_nowait()
+                items = self._queue.get_nowait()
             except queue.Empty:
                 return group, True
         return group, False
 
     def _write(self, group: list[_Item[Any]]) -> None:
-        if len(group) > 1 and self._together(group):
+        if len(group) > 1 and (self._together(group, apart=False) or self._together(group, apart=True)):
             return
         for item in group:
             self._alone(item)
 
-    def _together(self, group: list[_Item[Any]]) -> bool:
-        """Write the group in one transaction; False, and nothing written, when the transaction itself failed."""
+    def _together(self, group: list[_Item[Any]], *, apart: bool) -> bool:
+        """Write the group in one transaction; False, and nothing written, when that failed.
+
+        Apart, each job has a savepoint and fails alone. Savepoints cost a fifth of a commit, so a group is first
+        tried without them, and then any job that fails, fails the try.
+        """
         dialect = self._dialect
         try:
             connection = self._connected()
             dialect.begin(connection)
             for item in group:
-                connection.execute("SAVEPOINT job")
-                try:
+                if apart:
+                    self._in_savepoint(connection, item)
+                else:
                     item.value, item.error = item.job(connection), None
-                except Exception as error:  # noqa: BLE001 - whatever a job raises is its caller's to hear
-                    item.error = dialect.translated(error)
-                    connection.execute("ROLLBACK TO SAVEPOINT job")
-                connection.execute("RELEASE SAVEPOINT job")
             self._commit(connection)
-        except Exception:  # noqa: BLE001 - each job is tried again alone and hears its own reason
+        except Exception:  # noqa: BLE001 - the jobs are tried again, and each hears its own reason
             self._back_out()
             return False
         return True
+
+    def _in_savepoint(self, connection: Connection, item: _Item[Any]) -> None:
+        connection.execute("SAVEPOINT job")
+        try:
+            item.value, item.error = item.job(connection), None
+        except Exception as error:  # noqa: BLE001 - whatever a job raises is its caller's to hear
+            item.error = self._dialect.translated(error)
+            connection.execute("ROLLBACK TO SAVEPOINT job")
+        connection.execute("RELEASE SAVEPOINT job")
 
     def _alone(self, item: _Item[Any]) -> None:
         try:
