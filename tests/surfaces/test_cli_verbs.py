@@ -173,6 +173,13 @@ def test_what_is_no_task_may_be_a_run(outside: FakeEntrances, server: Server) ->
     assert tenuto(outside, "show", "rrrrrrrr") == 0
 
 
+def test_what_is_neither_is_said_so(outside: FakeEntrances, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("task.show", "run.show"):
+        server.says(verb, (404, {"error": {"code": "not_found", "message": "no"}}))
+    assert tenuto(outside, "show", "xxxxxxxx") == Exit.WRONG_USE
+    assert "there is no task and no run 'xxxxxxxx'" in capsys.readouterr().err
+
+
 ERRORS = {
     "a mistake": (422, "mistake", Exit.WRONG_USE),
     "not found": (404, "not_found", Exit.WRONG_USE),

@@ -76,7 +76,7 @@ def explained(out: Out, answer: Answer, now: datetime) -> None:
     intent = answer.get("intent")
     if intent:
         out.line(f"  next: {str(intent).replace('_', ' ')}")
-    elif len(rungs) > 1:
+    elif len(rungs) > 1 and rungs[0].get("rung") != "terminal":
         out.line(f"  {len(rungs)} reasons hold; the first is the answer, and it rests until none of them does")
 
 
@@ -159,7 +159,7 @@ def _claim(claim: object, now: datetime) -> str | None:
 
 
 def _because(out: Out, because: object, now: datetime) -> None:
-    if because is None:
+    if because is None or get(because, "rung") == "terminal":
         return
     out.line()
     out.heading("not now, because")

@@ -13,8 +13,9 @@ from typing import Annotated
 import typer
 
 from tenuto.surfaces.cli import account, texts
+from tenuto.surfaces.cli.door import Answer
 from tenuto.surfaces.cli.exits import Exit, Failure
-from tenuto.surfaces.cli.front import AsJson, Key, TaskArgument, WorkArgument, front
+from tenuto.surfaces.cli.front import AsJson, Front, Key, TaskArgument, WorkArgument, front
 from tenuto.surfaces.cli.output import get, local, rows, shortened
 
 PANEL = "work"
@@ -89,9 +90,9 @@ def show(
         try:
             answer, draw = this.door.read("task.show", {"task": named}), account.task
         except Failure as failure:
-            if failure.code != "not_found":
+            if failure.code != "not_found" or this.in_turn:
                 raise
-            answer, draw = this.door.read("run.show", {"run": named}), account.run
+            answer, draw = _run(this, named), account.run
     if draw is account.task and not this.in_turn:
         answer = {**answer, **this.door.read("policy.show", {"task": str(get(answer, "task", "id"))})}
     if this.out.as_json:
@@ -99,6 +100,15 @@ def show(
     else:
         draw(this.out, answer, this.entrances.now())
     return Exit.DONE
+
+
+def _run(this: Front, named: str) -> Answer:
+    try:
+        return this.door.read("run.show", {"run": named})
+    except Failure as failure:
+        if failure.code != "not_found":
+            raise
+        raise Failure("not_found", f"there is no task and no run '{named}'", mend="tenuto tasks, tenuto runs") from None
 
 
 @commands.command(rich_help_panel=PANEL)
