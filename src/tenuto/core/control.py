@@ -152,7 +152,7 @@ def answer(snapshot: Snapshot, wait: Wait, body: str, by: str, now: datetime, ne
         over = snapshot.live is None or command.attempt_id != snapshot.live.id
         if command.state is CommandState.AMBIGUOUS and over and command.attempt_id == wait.attempt_id:
             draft.command(command, CommandEvent.RELEASED, released_by=by, verdict="answered")
-            draft.carried_on(command, DeliveryEvent.DOUBTED)
+            draft.carried_on(command, DeliveryEvent.TURNED_AWAY)  # told again: twice does no harm, never does
     if wait.kind is WaitKind.HUMAN:
         draft.change(faults=0, unsent_in_row=0)
     draft.wake(WakeKind.EVENT, "a question was answered", now)

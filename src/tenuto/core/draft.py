@@ -306,8 +306,8 @@ class Draft:
         self.note(FactKind.MESSAGE_STORED, message=row.id, kind=kind, sender=sender)
         return row
 
-    def deliver(self, message: Message, event: DeliveryEvent, carried_by: CommandId | None = None) -> None:
-        """Move a message's delivery."""
+    def deliver(self, message: Message, event: DeliveryEvent, carried_by: CommandId | None = None) -> Message:
+        """Move a message's delivery; the row as it is then."""
         moved = replace(
             message,
             revision=message.revision + 1,
@@ -329,12 +329,19 @@ class Draft:
             self.note(kind, message=message.id)
         else:
             self.note(FactKind.MESSAGE_RETRIED, message=message.id, event=event)
+        return moved
 
     def carried_on(self, command: Command, event: DeliveryEvent) -> None:
-        """Move every message that rides in a command, as far as its lifecycle lets it."""
+        """Move every message that rides in a command, as far as its lifecycle lets it.
+
+        Where the task is over no later turn can carry what was not delivered: it ends with the task.
+        """
         for message in self.snapshot.messages:
-            if message.carried_by == command.id and event in DELIVERY.moves[message.state]:
-                self.deliver(message, event)
+            if message.carried_by != command.id or event not in DELIVERY.moves[message.state]:
+                continue
+            moved = self.deliver(message, event)
+            if self.task.terminal and DeliveryEvent.DROPPED in DELIVERY.moves[moved.state]:
+                self.deliver(moved, DeliveryEvent.DROPPED)
 
     # -- the whole
 

@@ -165,7 +165,8 @@ def _lost(draft: Draft, command: Command, facts: WorkspaceFacts | None, why: str
             released_by="policy",
             verdict="everything that could carry it is gone; the next turn, if there is one, verifies first",
         )
-        draft.carried_on(command, DeliveryEvent.DOUBTED)
+        # Words that are told twice do no harm; an answer that was never told leaves the agent to guess.
+        draft.carried_on(command, DeliveryEvent.TURNED_AWAY)
     _cut(draft, command, AttemptOutcome.LOST, facts, why)
 
 

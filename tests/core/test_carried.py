@@ -1,0 +1,77 @@
+"""What was said to a task ends: it is delivered, told again, or dropped with the task. And old looks do not count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.support.builders import (
+    DOUBTFUL,
+    IDLE,
+    LAST,
+    LIVE,
+    MIN,
+    NOW,
+    SEND,
+    SUBMITTED,
+    TASK,
+    a_message,
+    a_wait,
+    cancelled,
+    new,
+    see,
+    seen_of,
+    settled,
+    with_live,
+    with_message,
+    with_task,
+)
+
+from tenuto.core import control, rungs
+from tenuto.model.change import Commit
+from tenuto.model.command import AttemptOutcome
+from tenuto.model.evidence import Mark, Sample
+from tenuto.model.ids import ReconciliationId
+from tenuto.model.lifecycle import DeliveryState
+from tenuto.model.message import Message, MessageKind
+from tenuto.model.work import Standing
+
+CARRIED = a_message(MessageKind.ANSWER, DeliveryState.CARRIED, carried_by=SEND.id)
+
+
+def states(commit: Commit | None) -> list[DeliveryState]:
+    """The states a message goes through in a commit."""
+    assert commit is not None
+    return [row.state for row in commit.puts if isinstance(row, Message) and row.id == CARRIED.id]
+
+
+def test_an_answer_in_a_turn_that_was_lost_is_told_again() -> None:
+    world = with_message(CARRIED, with_live(SUBMITTED))
+    world = replace(world, commands=(SUBMITTED,))
+    assert states(settled(world, seen_of(SUBMITTED, Mark.BEGUN)).commit) == [DeliveryState.DEFERRED]
+
+
+def test_an_answer_releases_a_doubtful_turn_and_what_rode_in_it_is_told_again() -> None:
+    lost = replace(LIVE, state=LAST.state, ended_at=NOW, outcome=AttemptOutcome.LOST)
+    wait = a_wait(attempt_id=LIVE.id)
+    world = replace(with_message(CARRIED), commands=(DOUBTFUL,), last=lost, waits=(wait,))
+    outcome = control.answer(world, wait, "go on", "operator", NOW, new)
+    assert isinstance(outcome, Commit)
+    assert states(outcome) == [DeliveryState.DEFERRED]
+
+
+def test_what_rode_in_a_turn_that_never_began_is_dropped_with_its_task() -> None:
+    world = cancelled(replace(with_message(CARRIED, with_live(SEND)), commands=(SEND,)))
+    found = settled(world, seen_of(SEND, Mark.REVOKED))
+    assert states(found.commit) == [DeliveryState.RETRY_WAIT, DeliveryState.DROPPED]
+
+
+def test_looks_from_before_the_last_end_are_no_sign_of_a_changing_workspace() -> None:
+    cut = replace(LAST, outcome=AttemptOutcome.INTERRUPTED)
+    looks = tuple(
+        Sample(ReconciliationId(new("reconciliation")), TASK.id, str(number) * 64, ("last none",), NOW - MIN)
+        for number in range(3)
+    )
+    world = with_task(replace(IDLE, last=cut, samples=looks), standing=Standing.CUT_SHORT)
+    because = rungs.fence(see(world), NOW)
+    assert because is not None
+    assert because.until == NOW
