@@ -83,10 +83,19 @@ class Person:
     # -- waiting
 
     async def until(self, true: Callable[[], bool]) -> None:
-        """Look until it is true, doing meanwhile whatever only a person can; the life's own limit bounds it."""
-        while not true():
-            for item in self.desk.attention():
-                await self._attend(item)
+        """Wait until it is true, doing meanwhile whatever only a person can; the life's own limit bounds it.
+
+        Looks again only when something was recorded or the agent has been at work, so that waiting costs little.
+        """
+        before = (-1, -1)
+        while True:
+            now = (self._supervisor.ledger.last_event(), self.stage.effects_size)
+            if now != before:
+                if true():
+                    return
+                for item in self.desk.attention():
+                    await self._attend(item)
+                before = now
             await asyncio.sleep(BREATH)
 
     async def until_connected(self) -> None:

@@ -6,8 +6,10 @@ file alone says how often the world has seen a command. Policy numbers are short
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -15,6 +17,9 @@ from pathlib import Path
 
 from tenuto.config import Settings
 from tenuto.model.policy import POLICY, Policy
+from tenuto.model.snapshot import Registry
+from tenuto.store.migrating import carry_forward
+from tenuto.wiring.world import RandomMinter, SystemClock
 
 MS = timedelta(milliseconds=1)
 
@@ -74,6 +79,12 @@ class Stage:
         return _lines(self.home / "effects")
 
     @property
+    def effects_size(self) -> int:
+        """How long the file of effects is, in bytes."""
+        path = self.home / "effects"
+        return path.stat().st_size if path.exists() else 0
+
+    @property
     def checks(self) -> tuple[str, ...]:
         """The same of the acceptance program."""
         return _lines(self.home / "checks")
@@ -97,6 +108,8 @@ class Stage:
     def set_up(self, turns: str, check: str) -> None:
         """Make the directory, the agent whose turn `n` is the shell text `turns`, and the acceptance program."""
         self.cwd.mkdir(mode=0o700, parents=True)
+        (self.home / "state").mkdir(mode=0o700)
+        (self.home / "state" / "registry.sqlite3").write_bytes(_new_registry())
         _program(self.agent, AGENT.format(home=shlex.quote(str(self.home)), turns=turns))
         _program(self.check, CHECK.format(home=shlex.quote(str(self.home)), check=check))
 
@@ -107,6 +120,16 @@ class Stage:
     def tell(self, name: str, lines: Iterable[str]) -> None:
         """Leave lines in a file for whoever reads about this case."""
         (self.home / name).write_text("\n".join(lines), "utf-8")
+
+
+@functools.cache
+def _new_registry() -> bytes:
+    """A registry as it is when it was just made; made once, because that costs as much as a whole case."""
+    with tempfile.TemporaryDirectory(prefix="tenuto-crash-") as place:
+        path = Path(place, "registry.sqlite3")
+        path.touch(mode=0o600)
+        carry_forward(path, Registry(RandomMinter().new("registry"), 1, SystemClock().now()))
+        return path.read_bytes()
 
 
 def _lines(path: Path) -> tuple[str, ...]:
