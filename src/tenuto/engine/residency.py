@@ -15,6 +15,8 @@ from datetime import timedelta
 from tenuto.engine.cycle import Cycle, Deposed
 from tenuto.engine.standing import Standing, standing
 from tenuto.engine.wheel import Wheel
+from tenuto.model.change import Commit
+from tenuto.model.fact import Fact, FactKind, Scalar
 from tenuto.model.faults import StorageFull
 from tenuto.model.snapshot import Leadership
 from tenuto.ports import Clock, Fuse, Ledger
@@ -72,7 +74,13 @@ class Residency:
             return NotFree(self._ledger.leadership())
         self._mine = taken
         self._cycle.epoch = taken.epoch
+        await self._told(FactKind.SUPERVISOR_LEADS, taken)
         return taken
+
+    async def _told(self, kind: FactKind, lease: Leadership) -> None:
+        """Write down who leads, or led."""
+        data: dict[str, Scalar] = {"epoch": lease.epoch, "host": lease.host, "pid": lease.pid}
+        await self._ledger.commit(Commit(facts=(Fact(kind, data=data),)))
 
     def stop(self) -> None:
         """Come to rest and resign; nothing is cancelled."""
@@ -90,6 +98,7 @@ class Residency:
         except* Deposed as deposed:
             raise Deposed(str(deposed.exceptions[0])) from None
         self._fuse.burn("resign.before")
+        await self._told(FactKind.SUPERVISOR_STOPPED, self._mine)
         self._cycle.epoch = None
         await self._ledger.resign(self._mine, self._clock.now())
 

@@ -117,6 +117,7 @@ async def assembled(
         ring=wheel.ring,
         stop=residency.stop,
         troubles=lambda: troubles(wheel),
+        presence=holder_presence,
     )
     try:
         yield Supervisor(settings, ledger, executor, cycle, wheel, residency, desk, clock, minter)
@@ -133,7 +134,16 @@ def reading_desk(settings: Settings) -> tuple[Desk, Callable[[], None]]:
     surroundings = Surroundings("", "", "")
     executors = {executor.name: executor}
     cycle = Cycle(reader, executors, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots)
-    desk = Desk(reader, cycle, clock, minter, slots=settings.slots, defaults=settings.policy, executors=executors)
+    desk = Desk(
+        reader,
+        cycle,
+        clock,
+        minter,
+        slots=settings.slots,
+        defaults=settings.policy,
+        executors=executors,
+        presence=holder_presence,
+    )
     return desk, reader.close_readers
 
 
@@ -195,6 +205,6 @@ def _says(desk: Desk) -> Say:
     async def say(caller: Caller, verb: str, params: Mapping[str, object], key: str) -> object:
         from tenuto.surfaces import verbs  # brings pydantic, which a supervisor without words can do without
 
-        return await verbs.call(desk, caller, verb, params, key)
+        return await verbs.spooled(desk, caller, verb, params, key)
 
     return say

@@ -166,12 +166,7 @@ class RealEntrances:
         return NotSpawned(f"{reason}; {_last_line(self.settings.log)}", self.settings.log)
 
     def _arguments(self) -> tuple[str, ...]:
-        told: list[str] = []
-        if self._config is not None:
-            told += ["--config", str(self._config.absolute())]
-        if self._db is not None:
-            told += ["--db", self._db]
-        return tuple(told)
+        return (str(self._config.absolute()) if self._config is not None else "", self._db or "")
 
     def spool(self, verb: str, params: Mapping[str, object], key: str) -> Path:
         """Write an agent's words durably where the next supervisor finds them."""

@@ -84,7 +84,7 @@ def detached(settings: Settings, token: str, arguments: tuple[str, ...]) -> subp
     with settings.log.open("ab") as log:
         settings.log.chmod(0o600)
         return subprocess.Popen(
-            [sys.executable, "-m", "tenuto", *arguments, "up"],
+            [sys.executable, "-m", "tenuto.wiring.resident", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
