@@ -455,7 +455,7 @@ def _side_lost(draft: Draft, command: Command, why: str) -> None:
     """Checks and interruptions are repeatable: a lost one is released by policy, and a check is run again."""
     doubted = _doubted(draft, command, why)
     if doubted.state is CommandState.AMBIGUOUS:
-        draft.command(doubted, CommandEvent.RELEASED, released_by="policy", verdict=f"a {command.kind} is repeatable")
+        draft.command(doubted, CommandEvent.RELEASED, released_by="policy", verdict="lost, and repeatable")
     if command.kind is CommandKind.CHECK:
         _tried(draft, why)
 
