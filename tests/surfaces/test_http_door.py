@@ -132,6 +132,19 @@ async def test_a_socket_left_behind_is_replaced_and_a_living_one_is_not(it: Worl
     assert not there(place)
 
 
+async def test_a_place_that_was_lost_to_us_is_ours_although_somebody_stands_still_there(it: World, place: Path) -> None:
+    place.parent.mkdir(mode=0o700)
+    still, heir = a_door(it, place), a_door(it, place)
+    still.open()
+    heir.open(succeeds=True)
+    still.stop()
+    await still.serve()
+    assert there(place)
+    heir.stop()
+    await heir.serve()
+    assert not there(place)
+
+
 async def test_a_place_that_cannot_be_trusted_is_refused(it: World, place: Path) -> None:
     place.parent.mkdir(mode=0o755)
     with pytest.raises(Mistake, match="0700"):

@@ -19,6 +19,7 @@ from typing import NoReturn
 from tenuto.engine.cycle import Deposed
 from tenuto.engine.residency import LIFE, NotFree
 from tenuto.model.evidence import Presence
+from tenuto.model.faults import NoSupervisor
 from tenuto.proof.fuse import Fuses, KillFuse, Recorder
 from tenuto.proof.person import BREATH, Person
 from tenuto.proof.scenarios import Scenario
@@ -142,7 +143,7 @@ async def _serve(supervisor: Supervisor, stage: Stage, scenario: Scenario, plan:
         async with asyncio.TaskGroup() as group:
             group.create_task(resident(), name="resident")
             group.create_task(drive(), name="person")
-    except* Deposed:
+    except* (Deposed, NoSupervisor):
         ends.append(End.DEPOSED)
     except* _Stopped:
         ends.append(End.STOPPED)

@@ -162,10 +162,10 @@ async def serve(supervisor: Supervisor) -> NotFree | None:
 
     Nothing is opened that another supervisor may be using before the lease is ours.
     """
+    settings, before = supervisor.settings, supervisor.ledger.leadership()
     led = await supervisor.residency.lead()
     if isinstance(led, NotFree):
         return led
-    settings = supervisor.settings
     secret = operator_token(settings.operator_token, supervisor.minter.secret)
     await supervisor.executor.open()
     feed = Feed()
@@ -178,7 +178,7 @@ async def serve(supervisor: Supervisor) -> NotFree | None:
         return make_app(supervisor.desk, auth, feed=feed)
 
     door = Door(settings.socket, make, closing=feed.close)
-    door.open()
+    door.open(succeeds=before is not None and before.address == led.address)
     spooled = Spooled(SpoolFolder(settings.spool), supervisor.ledger, _says(supervisor.desk))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

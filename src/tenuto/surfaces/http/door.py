@@ -63,10 +63,13 @@ class Door:
         """Whether somebody has come in yet."""
         return self._server is not None
 
-    def open(self) -> None:
-        """Bind. Raises Conflict when somebody answers there already, Mistake when the place cannot be used."""
+    def open(self, *, succeeds: bool = False) -> None:
+        """Bind. Raises Conflict when somebody answers there already, Mistake when the place cannot be used.
+
+        `succeeds` says that whoever had this place before has lost it to us: one that stands still still takes calls.
+        """
         try:
-            self._bind()
+            self._bind(succeeds)
         except BaseException:
             self._let_go()
             raise
@@ -138,11 +141,11 @@ class Door:
 
     # -- binding
 
-    def _bind(self) -> None:
+    def _bind(self, succeeds: bool) -> None:
         _private(self._path.parent)
         if len(os.fsencode(self._path)) > SOCKET_BYTES:
             raise Mistake(f"{self._path} is too long a name for a socket", field="socket")
-        _make_room(self._path)
+        _make_room(self._path, succeeds=succeeds)
         mine = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._sockets.append(mine)
         mine.setblocking(False)
@@ -194,14 +197,17 @@ def _private(folder: Path) -> None:
         raise Mistake(f"{folder} can be reached by others; give it mode 0700", field="socket")
 
 
-def _make_room(path: Path) -> None:
-    """Take away a socket file that nobody answers at."""
+def _make_room(path: Path, *, succeeds: bool) -> None:
+    """Take away a socket file that nobody answers at, or nobody has a right to any more."""
     try:
         about = path.lstat()
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(about.st_mode):
         raise Mistake(f"{path} is there and is no socket", field="socket")
+    if succeeds:
+        path.unlink(missing_ok=True)
+        return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
