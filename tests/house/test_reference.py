@@ -68,6 +68,12 @@ def proved_by_no_name(words: dict[str, Any]) -> None:
     words["row"][0] |= {"tests": ["tests/house/test_links.py::test_that_nobody_wrote"]}
 
 
+def proved_by_no_case(words: dict[str, Any]) -> None:
+    words["row"][0] |= {
+        "tests": ["tests/house/test_reference.py::test_every_page_is_what_the_code_says[" + "nobody played this]"]
+    }
+
+
 def module_of_no_file(words: dict[str, Any]) -> None:
     words["row"][0] |= {"modules": ["core/nothing.py"]}
 
@@ -118,6 +124,7 @@ HARMS: list[tuple[str, Callable[[dict[str, Any]], None], str]] = [
     ("features", works_unproved, "no test proves it"),
     ("features", proved_by_no_file, "test_nothing"),
     ("features", proved_by_no_name, "test_that_nobody_wrote"),
+    ("features", proved_by_no_case, "nobody played"),
     ("features", module_of_no_file, "core/nothing.py"),
     ("features", unknown_state, "almost"),
     ("policy", number_forgotten, "turn_limit"),
