@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tests.support.builders import (
     DOUBTFUL,
+    HALT,
     IDLE,
     LAST,
     LIVE,
@@ -28,10 +29,10 @@ from tests.support.builders import (
 
 from tenuto.core import control, rungs
 from tenuto.model.change import Commit
-from tenuto.model.command import AttemptOutcome
+from tenuto.model.command import Attempt, AttemptOutcome
 from tenuto.model.evidence import Mark, Sample
 from tenuto.model.ids import ReconciliationId
-from tenuto.model.lifecycle import DeliveryState
+from tenuto.model.lifecycle import CommandState, DeliveryState
 from tenuto.model.message import Message, MessageKind
 from tenuto.model.work import Standing
 
@@ -75,3 +76,11 @@ def test_looks_from_before_the_last_end_are_no_sign_of_a_changing_workspace() ->
     because = rungs.fence(see(world), NOW)
     assert because is not None
     assert because.until == NOW
+
+
+def test_a_verdict_on_an_interruption_says_nothing_of_the_turn_it_was_to_end() -> None:
+    doubtful = replace(HALT, revision=2, state=CommandState.AMBIGUOUS)
+    world = cancelled(replace(with_live(), commands=(doubtful,)))
+    outcome = control.release(world, doubtful, "operator", happened=True, now=NOW, new=new)
+    assert isinstance(outcome, Commit)
+    assert not [row for row in outcome.puts if isinstance(row, Attempt)]

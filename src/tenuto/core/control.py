@@ -12,7 +12,7 @@ from datetime import datetime
 from tenuto.core import settle, tenancy, wake
 from tenuto.core.draft import Draft, New
 from tenuto.model.change import Commit
-from tenuto.model.command import Attempt, AttemptOutcome, Command
+from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
 from tenuto.model.decision import Because, Rung
 from tenuto.model.fact import FactKind
 from tenuto.model.ids import ReportId
@@ -235,7 +235,7 @@ def release(snapshot: Snapshot, command: Command, by: str, *, happened: bool, no
     verdict = "happened" if happened else "not happened"
     draft.command(command, CommandEvent.RELEASED, released_by=by, verdict=verdict)
     draft.carried_on(command, DeliveryEvent.DELIVERED if happened else DeliveryEvent.UNSENT)
-    if live is not None and live.id == command.attempt_id:
+    if command.kind is CommandKind.SEND and live is not None and live.id == command.attempt_id:
         ended = draft.end_attempt(AttemptOutcome.RELEASED, detail=f"{verdict}, says {by}")
         if not snapshot.task.terminal:
             draft.change(standing=Standing.CUT_SHORT, standing_reason=f"its command was released: {verdict}")

@@ -375,6 +375,8 @@ class Desk:
     async def create(self, caller: Caller, order: Order, key: str | None = None) -> Done:
         """Make a run with one task. Raises Mistake with the field to mend."""
         caller.must_operate()
+        if (replay := self._replay(caller, key, "create", order)) is not None:
+            return replay  # before anything is objected to: what was made stays made
         policy = self._checked(order)
         now, new = self._clock.now(), self._mint.new
         run_id, task_id, text_id = RunId(new("run")), TaskId(new("task")), TextId(new("text"))
@@ -795,9 +797,9 @@ class Desk:
         told = json.dumps([verb, body], default=repr, sort_keys=True)
         return Key(f"{caller.role}:{caller.task_id or ''}", key, hashlib.sha256(told.encode()).hexdigest(), result)
 
-    def _replay(self, caller: Caller, key: str | None, verb: str, task_id: TaskId) -> Done | None:
+    def _replay(self, caller: Caller, key: str | None, verb: str, body: object) -> Done | None:
         """What an earlier call with this very key and body came to, if there was one."""
-        made = self._key(caller, verb, key, task_id, {})
+        made = self._key(caller, verb, key, body, {})
         if made is None or (known := self._ledger.replayed(made.scope, made.key)) is None:
             return None
         if known[0] != made.digest:

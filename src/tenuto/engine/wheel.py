@@ -75,7 +75,7 @@ class Wheel:
     async def run(self) -> None:
         """Turn until stopped; raises Deposed when another supervisor leads. Cancels no turn and no command."""
         self._rung.update(self._ledger.under_way())
-        # A ring that its supervisor did not live to hear (a hold lifted, a run's policy changed) left no moment to look.
+        # A ring its supervisor did not live to hear (a hold lifted, a run's policy changed) left no moment to look.
         self._rung.update(task.id for task in self._ledger.tasks(MANY, unfinished=True))
         last = (self._clock.now(), self._clock.monotonic())
         async with asyncio.TaskGroup() as group:
