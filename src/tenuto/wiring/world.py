@@ -5,7 +5,6 @@ The only place where a clock is read or chance is asked for; everything else is 
 
 from __future__ import annotations
 
-import os
 import secrets
 import socket
 import time
@@ -52,19 +51,6 @@ def holder_presence(lease: Leadership) -> Presence:
     """Whether the process that holds a lease is there; only this very host and boot can be judged."""
     if lease.host != host_name():
         return Presence.UNKNOWN
-    if lease.boot_id and processes.boot_id() and lease.boot_id != processes.boot_id():
-        return Presence.GONE
-    found = processes.identity_of(lease.pid)
-    if found is None:
-        return Presence.GONE if not _exists(lease.pid) else Presence.UNKNOWN
-    return Presence.ALIVE if str(found.start) == lease.started else Presence.GONE
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    if not lease.started.isdecimal():
+        return Presence.UNKNOWN
+    return processes.presence(processes.Identity(lease.pid, int(lease.started), lease.boot_id))
