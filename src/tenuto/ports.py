@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tenuto.model.change import Commit, Result
 from tenuto.model.command import Armed, Attempt, Command, Outcome
@@ -118,6 +118,19 @@ class Executor(Protocol):
 
     async def revoke(self, command: Command, epoch: int) -> None:
         """Take the journal's place exclusively, so that the command can never begin; the next `look` shows who won."""
+        ...
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """An executor that can make ready, while a command is still being written down, what does nothing by itself."""
+
+    def foresee(self, command_id: CommandId) -> None:
+        """A command of this name may be armed in a moment. Nothing may happen that would need its row."""
+        ...
+
+    def forgo(self, command_id: CommandId) -> None:
+        """It will not be performed (any more): give up what was made ready for it, if anything is left."""
         ...
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -42,7 +43,7 @@ from tenuto.model.lifecycle import CommandState, DeliveryState
 from tenuto.model.reconciliation import Reconciliation, Seen
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.work import AcceptanceKind, WaitKind
-from tenuto.ports import Check, Clock, Executor, Fuse, Halt, Ledger, Minter, Order, Turn, Workspace
+from tenuto.ports import Check, Clock, Executor, Foreseeing, Fuse, Halt, Ledger, Minter, Order, Turn, Workspace
 
 #: One pass may settle, prepare and arm in several rounds; more than this without coming to rest is a fault of ours.
 ROUNDS = 24
@@ -316,6 +317,26 @@ class Cycle:
             observed = await self._workspace.look(task.cwd, None, plain=True)
             baseline = observed.facts if isinstance(observed.facts, WorkspaceFacts) else None
         command_id = CommandId(self._mint.new("command"))
+        with self._foreseen(seen, command_id):
+            await self._turn(intent, seen, command_id, baseline, now)
+
+    @contextmanager
+    def _foreseen(self, seen: Seen, command_id: CommandId) -> Iterator[None]:
+        """Let the executor make ready, while the turn is written down, what does nothing without its order."""
+        talk = seen.snapshot.conversation
+        executor: object = self._executors.get(talk.executor) if talk is not None else None
+        if not isinstance(executor, Foreseeing):
+            yield
+            return
+        executor.foresee(command_id)
+        try:
+            yield
+        finally:
+            executor.forgo(command_id)
+
+    async def _turn(
+        self, intent: Continue, seen: Seen, command_id: CommandId, baseline: WorkspaceFacts | None, now: datetime
+    ) -> None:
         secret = self._mint.secret()
         try:
             told = self._prompter.tell(seen, command_id, now)

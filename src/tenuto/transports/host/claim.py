@@ -28,9 +28,11 @@ class TakenError(Exception):
 class Journal:
     """A journal that is ours to write. Lines are written at their own offset, so a torn one is overwritten."""
 
-    def __init__(self, descriptor: int, size: int) -> None:
+    def __init__(self, descriptor: int, size: int, unsynced: str | None = None) -> None:
         self._descriptor = descriptor
         self._size = size
+        #: The directory whose names are still to be synced, with the first mark.
+        self._unsynced = unsynced
 
     def mark(self, line: Line) -> None:
         """Write one line and wait until the disk has it; raises OSError and leaves the journal as it was."""
@@ -38,6 +40,9 @@ class Journal:
         try:
             _write_all(self._descriptor, data, self._size)
             os.fsync(self._descriptor)
+            if self._unsynced is not None:
+                sync_folder(self._unsynced)
+                self._unsynced = None
         except OSError:
             os.ftruncate(self._descriptor, self._size)
             raise
@@ -52,25 +57,31 @@ def path_of(folder: str, command_id: str) -> str:
     return f"{folder}/{command_id}{SUFFIX}"
 
 
-def take(folder: str, command_id: str, first: Line) -> Journal:
-    """Take the place with its first line; TakenError when it is not free, OSError when the disk refuses."""
+def take(folder: str, command_id: str, first: Line, *, durable: bool = True) -> Journal:
+    """Take the place with its first line; TakenError when it is not free, OSError when the disk refuses.
+
+    Where `durable` is False the first mark syncs line, name and mark together. A claim that a power failure takes
+    back was one under which nothing had begun, and whoever made it is gone too.
+    """
     data = _encoded({"v": VERSION, **first})
     made = f"{folder}/.{command_id}.{os.urandom(6).hex()}.new"
     descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         try:
             _write_all(descriptor, data, 0)
-            os.fsync(descriptor)
+            if durable:
+                os.fsync(descriptor)
             os.link(made, path_of(folder, command_id))
         except FileExistsError:
             raise TakenError(command_id) from None
         finally:
             os.unlink(made)  # noqa: PTH108 - pathlib would cost the host a third of its start
-        sync_folder(folder)
+        if durable:
+            sync_folder(folder)
     except BaseException:
         os.close(descriptor)
         raise
-    return Journal(descriptor, len(data))
+    return Journal(descriptor, len(data), None if durable else folder)
 
 
 def admit(folder: str, registry: str, epoch: int) -> bool:

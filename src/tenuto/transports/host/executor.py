@@ -26,7 +26,7 @@ from tenuto.transports.host import carry, claim, environment, journal, objection
 from tenuto.transports.host.bell import Bell, Deaths
 from tenuto.transports.host.halting import Halting
 from tenuto.transports.host.journal import Journal
-from tenuto.transports.host.launch import TooLongError, launch
+from tenuto.transports.host.launch import TooLongError, Waiting, launch, wait_for_order
 
 HAND_OVER: Final = timedelta(seconds=5)
 """How long a host may take to say what became of its order before that is unknown."""
@@ -66,6 +66,8 @@ class HostExecutor:
         self._launched: set[CommandId] = set()
         self._halting: set[CommandId] = set()
         self._waiting: dict[CommandId, asyncio.Event] = {}
+        #: Hosts that are being started for commands that are still being written down.
+        self._ready: dict[CommandId, asyncio.Future[Waiting]] = {}
         self._open = False
 
     async def open(self) -> None:
@@ -78,6 +80,8 @@ class HostExecutor:
     async def close(self) -> None:
         """Stop listening. Hosts and their programs go on."""
         self._open = False
+        for command_id in tuple(self._ready):
+            self.forgo(command_id)
         self._bell.close()
         self._deaths.close()
 
@@ -102,6 +106,24 @@ class HostExecutor:
     def objection(self, agent: Agent, cwd: str) -> tuple[str, str] | None:
         """Why this program could not be started there now, as (field, sentence); None when it could."""
         return objection.to(agent, cwd, self._surroundings, self._env_file)
+
+    def foresee(self, command_id: CommandId) -> None:
+        """Start a host while the command is being written down: it does nothing until it has its order."""
+        if self._open and command_id not in self._ready:
+            loop = asyncio.get_running_loop()
+            self._ready[command_id] = loop.run_in_executor(None, wait_for_order, command_id)
+
+    def forgo(self, command_id: CommandId) -> None:
+        """Let a host that still waits for its order end without one; it is reaped when it has."""
+        starting = self._ready.pop(command_id, None)
+        if starting is not None:
+            starting.add_done_callback(lambda future: self._let_go(command_id, future))
+
+    def _let_go(self, command_id: CommandId, starting: asyncio.Future[Waiting]) -> None:
+        if not starting.cancelled() and starting.exception() is None:
+            pid, pipe = starting.result()
+            os.close(pipe)
+            self._deaths.watch_child(command_id, pid)
 
     async def look(self, command: Command) -> Observation:
         """What the journal and the process table say of a command now."""
@@ -189,7 +211,8 @@ class HostExecutor:
     async def _launch(self, command_id: CommandId, ordered: carry.Order) -> None:
         """Start the host in a thread; should nobody wait for it any more, its end is heard all the same."""
         loop = asyncio.get_running_loop()
-        starting = loop.run_in_executor(None, launch, ordered, self._fuse)
+        waiting = await self._made_ready(command_id)
+        starting = loop.run_in_executor(None, launch, ordered, self._fuse, waiting)
 
         def started(future: asyncio.Future[int]) -> None:
             if not future.cancelled() and future.exception() is None:
@@ -198,6 +221,18 @@ class HostExecutor:
 
         starting.add_done_callback(started)
         await asyncio.shield(starting)
+
+    async def _made_ready(self, command_id: CommandId) -> Waiting | None:
+        """The host that was started in foresight, which is ours from here on; None when there is none."""
+        starting = self._ready.get(command_id)
+        if starting is None:
+            return None
+        try:
+            waiting = await asyncio.shield(starting)
+        except OSError:
+            waiting = None  # starting it again will say why it cannot be
+        self._ready.pop(command_id, None)
+        return waiting
 
     async def _settled(self, command: Command, event: asyncio.Event) -> Outcome:
         """Wait until the journal says what became of the order, or the host is gone."""

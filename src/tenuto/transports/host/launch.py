@@ -13,7 +13,7 @@ import select
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tenuto.ports import Fuse
 from tenuto.transports.host import carry, turn
@@ -27,25 +27,45 @@ BADGE: Final = "TENUTO_HOST"
 """What a host carries in its environment, with its command, and hands to no program."""
 
 
+class Waiting(NamedTuple):
+    """A host that waits for its order: its process, and the end of the pipe that the order goes into."""
+
+    pid: int
+    pipe: int
+
+
 class TooLongError(Exception):
     """The order is longer than a host reads; nothing was started."""
 
 
-def launch(order: carry.Order, fuse: Fuse) -> int:
-    """Start a host and hand it the order; its pid. OSError when it could not be started.
+def wait_for_order(command_id: str) -> Waiting:
+    """Start a host that does nothing until it has its order; should the pipe be closed before, it only ends."""
+    reading, writing = os.pipe()
+    try:
+        return Waiting(_spawn(command_id, reading), writing)
+    except BaseException:
+        os.close(writing)
+        raise
+    finally:
+        os.close(reading)
+
+
+def launch(order: carry.Order, fuse: Fuse, waiting: Waiting | None = None) -> int:
+    """Start a host, unless one waits, and hand it the order; its pid. OSError when it could not be started.
 
     A host that dies while it reads is no error here: its journal and its end tell what happened.
     """
-    encoded = json.dumps(order).encode("ascii")
-    if len(encoded) + 256 > carry.ORDER_LIMIT:  # the host's own identity is still to come
-        raise TooLongError("the order is longer than a host reads")
-    fuse.burn("handover.before_spawn")
-    reading, writing = os.pipe()
     try:
-        try:
-            pid = _spawn(order["command"], reading)
-        finally:
-            os.close(reading)
+        encoded = json.dumps(order).encode("ascii")
+        if len(encoded) + 256 > carry.ORDER_LIMIT:  # the host's own identity is still to come
+            raise TooLongError("the order is longer than a host reads")
+        fuse.burn("handover.before_spawn")
+    except BaseException:
+        if waiting is not None:
+            os.close(waiting.pipe)
+        raise
+    pid, writing = waiting if waiting is not None else wait_for_order(order["command"])
+    try:
         fuse.burn("handover.spawned")
         found = identity_of(pid)
         if found is not None:

@@ -1,0 +1,73 @@
+"""A host that is started while its command is still being written down does nothing without its order."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from tests.host.conftest import PATIENCE, Room, accepted, command
+
+from tenuto.model.command import Accepted, Armed, Unsent
+from tenuto.model.evidence import CommandFacts, Mark, Presence
+from tenuto.ports import Foreseeing
+from tenuto.transports import processes
+from tenuto.transports.host import journal, launch, sight
+
+
+async def carried(room: Room, name: str, *, there: bool) -> None:
+    """Wait until a host of this command is there, or is not any more."""
+    async with asyncio.timeout(PATIENCE):
+        while bool(processes.carriers(launch.BADGE, name)) is not there:  # noqa: ASYNC110 - another process ends
+            await asyncio.sleep(0.01)
+
+
+async def test_the_host_that_waits_is_the_one_that_carries(room: Room) -> None:
+    assert isinstance(room.executor, Foreseeing)
+    mine = command()
+    room.asked.append(mine)
+    room.executor.foresee(mine.id)
+    await carried(room, mine.id, there=True)
+    (waiting,) = processes.carriers(launch.BADGE, mine.id) or ()
+    assert journal.read(room.journals, mine.id).mark is Mark.NONE
+    assert await room.executor.perform(Armed(mine), room.turn("true")) == Accepted()
+    room.executor.forgo(mine.id)
+    await room.ended(mine)
+    host = journal.read(room.journals, mine.id).host
+    assert host is not None
+    assert host.pid == waiting.pid
+
+
+async def test_a_host_that_is_given_up_ends_and_leaves_no_journal(room: Room) -> None:
+    mine = command()
+    room.asked.append(mine)
+    room.executor.foresee(mine.id)
+    room.executor.forgo(mine.id)
+    await carried(room, mine.id, there=False)
+    assert journal.read(room.journals, mine.id).mark is Mark.NONE
+    assert sight.unclaimed(mine.id) is Presence.GONE
+    facts = await room.until(*(await room.perform(room.turn("true"), mine))[:1], accepted_or_ended)
+    assert facts.mark in (Mark.ACCEPTED, Mark.ENDED)
+
+
+async def test_closing_lets_the_waiting_go(room: Room) -> None:
+    mine = command()
+    room.asked.append(mine)
+    room.executor.foresee(mine.id)
+    await room.executor.close()
+    await carried(room, mine.id, there=False)
+
+
+async def test_what_was_made_ready_and_died_proves_that_nothing_began(room: Room) -> None:
+    mine = command()
+    room.asked.append(mine)
+    room.executor.foresee(mine.id)
+    await carried(room, mine.id, there=True)
+    for one in processes.carriers(launch.BADGE, mine.id) or ():
+        processes.send(one, signal.SIGKILL)
+    outcome = await room.executor.perform(Armed(mine), room.turn("true"))
+    assert isinstance(outcome, Unsent)
+    assert journal.read(room.journals, mine.id).mark in (Mark.REVOKED, Mark.FAILED)
+
+
+def accepted_or_ended(facts: CommandFacts) -> bool:
+    return accepted(facts) or facts.mark is Mark.ENDED
