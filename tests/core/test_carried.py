@@ -18,6 +18,7 @@ from tests.support.builders import (
     a_message,
     a_wait,
     cancelled,
+    found,
     new,
     see,
     seen_of,
@@ -30,10 +31,11 @@ from tests.support.builders import (
 from tenuto.core import control, rungs
 from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, AttemptOutcome
-from tenuto.model.evidence import Mark, Sample
+from tenuto.model.evidence import Mark, Presence, Sample
 from tenuto.model.ids import ReconciliationId
 from tenuto.model.lifecycle import CommandState, DeliveryState
 from tenuto.model.message import Message, MessageKind
+from tenuto.model.reconciliation import Undone
 from tenuto.model.work import Standing
 
 CARRIED = a_message(MessageKind.ANSWER, DeliveryState.CARRIED, carried_by=SEND.id)
@@ -84,3 +86,9 @@ def test_a_verdict_on_an_interruption_says_nothing_of_the_turn_it_was_to_end() -
     outcome = control.release(world, doubtful, "operator", happened=True, now=NOW, new=new)
     assert isinstance(outcome, Commit)
     assert not [row for row in outcome.puts if isinstance(row, Attempt)]
+
+
+def test_an_interruption_that_came_to_nothing_is_undone_although_its_target_lives() -> None:
+    world = cancelled(replace(with_live(), commands=(HALT,)))
+    seen = found(world, seen_of(HALT, Mark.FAILED, agent=Presence.ALIVE))
+    assert [type(finding) for finding in seen.findings] == [Undone]

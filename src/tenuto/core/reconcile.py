@@ -148,7 +148,8 @@ def _contradicted(command: Command, facts: CommandFacts, why: str) -> tuple[Find
 
 
 def _undone(command: Command, facts: CommandFacts, reason: str, *, revoked: bool) -> tuple[Finding, ...]:
-    if facts.agent is Presence.ALIVE:
+    # An interruption has no program of its own: what runs is what it was to end, and it is tried again.
+    if facts.agent is Presence.ALIVE and command.kind is not CommandKind.INTERRUPT:
         return (Doubtful(command, f"something of it runs although its journal says: {reason}"),)
     return (Undone(command, reason, facts.mendable, revoked),)
 

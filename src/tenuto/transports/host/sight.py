@@ -66,7 +66,6 @@ def of_halt(folder: Path, command: Command, *, working: bool) -> CommandFacts:
         seen = replace(seen, mark=Mark.ENDED, ending=Ending(exit_code=0, signal=None, cut=None))
     elif agent is not Presence.UNKNOWN and host is not Presence.UNKNOWN:
         seen = replace(seen, mark=Mark.FAILED, reason="what it was to end still runs, and nobody is ending it now")
-        agent = Presence.GONE  # what runs is another command's; of the interruption itself nothing does
     return facts(command, seen, performer, agent)
 
 
