@@ -89,46 +89,49 @@ class Game:
         self.before: judge.Rows = {}
         self.troubles: list[str] = []
         self.reached = False
+        self._died = 0
 
     def run(self) -> None:
         """Live until it is over, or until something went wrong."""
-        agents = [kill for kill in self._case.kills if kill.who is Who.AGENT]
-        fatal = [f"die.{kill.point}.{kill.count}" for kill in agents]
+        fatal = [f"die.{kill.point}.{kill.count}" for kill in self._case.kills if kill.who is Who.AGENT]
         for name in fatal:
             self._stage.mark(name)
-        died = 0
         standby: int | None = None
         for number in range(1, LIVES + 1):
-            kill = self._kills[died] if died < len(self._kills) else None
-            pid = standby if standby is not None else self._begin(number, kill)
-            standby = self._begin(2, None, standby=True) if self._scenario.standby and number == 1 else None
-            status = self._wait(pid)
-            if status is None:
-                self.troubles.append(f"life {number} did not end in time")
-                return
-            if os.WIFSTOPPED(status):
-                self._paused(pid, number)
-                died += 1
+            kill = self._kills[self._died] if self._died < len(self._kills) else None
+            pid, standby = standby or self._begin(number, kill), None
+            if self._scenario.standby and number == 1:
+                standby = self._begin(2, None, standby=True)
+            if not self._goes_on(number, pid, kill):
                 break
-            if os.WIFSIGNALED(status):
-                if kill is None:
-                    self.troubles.append(f"life {number} was killed by nobody of ours ({os.WTERMSIG(status)})")
-                    return
-                died += 1
-                self._after_death(kill)
-                continue
-            code = os.WEXITSTATUS(status)
-            if code == End.STOPPED:
-                continue
-            if code != End.OVER:
-                self._trouble(number, code)
-            if standby is not None:
-                self._other(standby)
-            break
+        if standby is not None:
+            self._other(standby)
         home = self._stage.home
         missed = [name for name in fatal if (home / name).exists()]
         armed = self._host is None or (home / "host.armed").exists()
-        self.reached = died == len(self._kills) and armed and not missed
+        self.reached = self._died == len(self._kills) and armed and not missed
+
+    def _goes_on(self, number: int, pid: int, kill: Kill | None) -> bool:
+        """Wait for one life; whether another is to follow."""
+        status = self._wait(pid)
+        if status is None:
+            self.troubles.append(f"life {number} did not end in time")
+            return False
+        if os.WIFSTOPPED(status):
+            self._died += 1
+            self._paused(pid, number)
+            return False
+        if os.WIFEXITED(status):
+            code = os.WEXITSTATUS(status)
+            if code not in (End.OVER, End.STOPPED):
+                self._trouble(number, code)
+            return code == End.STOPPED
+        if kill is None:
+            self.troubles.append(f"life {number} was killed by nobody of ours ({os.WTERMSIG(status)})")
+            return False
+        self._died += 1
+        self._after_death(kill)
+        return True
 
     def _begin(self, number: int, kill: Kill | None, *, usurp: bool = False, standby: bool = False) -> int:
         host = self._host if number == 1 else None
