@@ -1,4 +1,4 @@
-"""Wakes coalesce and take precedence; spreads are pure; checkpoints count active work; a cap is a task's or its run's."""
+"""Wakes coalesce and take precedence; spreads are pure; checkpoints count active work; caps belong to a task or run."""
 
 from __future__ import annotations
 
