@@ -31,6 +31,9 @@ SETTLED_S = 0.08
 def measure(place: Path, effort: float) -> Iterator[Row]:
     """One row: the slowest and the median continuation after so many kills."""
     kills = times(effort, KILLS, 4)
+    for n in range(LANES):
+        (place / f"lane{n}").mkdir()
+        asyncio.run(filled(home(place / f"lane{n}" / "home"), place / f"lane{n}" / "stamps", place))
     with ThreadPoolExecutor(LANES) as lanes:
         shares = [kills // LANES + (n < kills % LANES) for n in range(LANES)]
         found = list(lanes.map(lane, [place / f"lane{n}" for n in range(LANES)], shares))
@@ -51,8 +54,7 @@ def measure(place: Path, effort: float) -> Iterator[Row]:
 
 def lane(place: Path, kills: int) -> list[float]:
     """Seconds from each kill to the next turn, of one registry."""
-    settings, file = home(place / "home"), place / "stamps"
-    asyncio.run(filled(settings, file, place))
+    file = place / "stamps"
     with supervisor_of(place / "home", place.parent.parent / "bytecode") as supervisor:
         supervisor.start()
         return [killed(supervisor, file, mid_turn=n % 2 == 0) for n in range(kills)]

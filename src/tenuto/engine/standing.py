@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tenuto.model.evidence import Presence
 
 if TYPE_CHECKING:
-    from tenuto.model.snapshot import Leadership
+    from tenuto.model.leadership import Leadership
 
 
 class Standing(StrEnum):

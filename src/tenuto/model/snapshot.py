@@ -15,9 +15,12 @@ from tenuto.model.command import Attempt, Command
 from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Sample
 from tenuto.model.ids import TaskId, TokenId
+from tenuto.model.leadership import Leadership
 from tenuto.model.lifecycle import TaskState
 from tenuto.model.message import Message
 from tenuto.model.work import Run, Task, Wait, Wake
+
+__all__ = ["Leadership", "Registry", "Role", "Snapshot", "Token"]
 
 
 @dataclass(frozen=True)
@@ -29,24 +32,6 @@ class Registry:
     created_at: datetime
     held_at: datetime | None = None
     held_by: str | None = None
-
-
-@dataclass(frozen=True)
-class Leadership:
-    """The supervisor lease: which process decides, and until when. `epoch` grows with every new holder."""
-
-    epoch: int
-    owner: str
-    host: str
-    pid: int
-    started: str
-    boot_id: str
-    address: str
-    taken_at: datetime
-    renewed_at: datetime
-    expires_at: datetime
-    stop_asked_at: datetime | None = None
-    released_at: datetime | None = None
 
 
 class Role(StrEnum):

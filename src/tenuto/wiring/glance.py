@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from tenuto.model.evidence import Presence
 from tenuto.model.faults import Corrupt, UnsupportedVersion
-from tenuto.model.snapshot import Leadership
+from tenuto.model.leadership import Leadership
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEASE = (

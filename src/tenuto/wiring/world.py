@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from tenuto.model.evidence import Presence
 from tenuto.model.ids import spelled
-from tenuto.model.snapshot import Leadership
+from tenuto.model.leadership import Leadership
 from tenuto.transports import processes
 
 
