@@ -130,6 +130,7 @@ class Wheel:
             self._deposed = deposed
         except StorageFull as full:
             self._in_trouble(f"the disk is full; nothing is armed until there is room: {full}")
+            self.trouble.restless[task_id] = "the disk was full when it was served"
             self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
         except Restless:
             self.trouble.restless[task_id] = "it did not come to rest; looked at again later"
