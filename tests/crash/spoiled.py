@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, replace
 
 from tenuto.core import reconcile
 from tenuto.model.command import Command
-from tenuto.model.evidence import CommandFacts, Mark, Observation
-from tenuto.model.reconciliation import Finding, TurnEnded, Undone
+from tenuto.model.evidence import CommandFacts, Mark, Observation, Presence
+from tenuto.model.lifecycle import CommandState
+from tenuto.model.reconciliation import Finding, Undone
 from tenuto.proof.case import read
 from tenuto.proof.play import play
 from tenuto.wiring.daemon import Supervisor
@@ -27,44 +30,41 @@ def does_it_again(supervisor: Supervisor) -> None:
         subprocess.run(task.agent.argv, env=env, stdin=subprocess.DEVNULL, check=False)
 
 
-def believes_silence(supervisor: Supervisor) -> None:
-    """What nobody has claimed yet is taken for undone, without taking its place."""
+def takes_it_for_undone(supervisor: Supervisor) -> None:
+    """After a crash, what was under way is taken for something that never happened."""
     look = supervisor.executor.look
 
     async def hasty(command: Command) -> Observation:
         seen = await look(command)
         facts = seen.facts
-        if isinstance(facts, CommandFacts) and facts.mark is Mark.NONE and not facts.launched_here:
-            return replace(seen, facts=replace(facts, mark=Mark.REVOKED))
+        if isinstance(facts, CommandFacts) and not facts.launched_here and facts.mark is not Mark.ENDED:
+            gone = replace(facts, mark=Mark.REVOKED, performer=Presence.GONE, agent=Presence.GONE)
+            return replace(seen, facts=gone)
         return seen
 
     supervisor.executor.look = hasty  # type: ignore[method-assign]
 
 
 def drops_turns(supervisor: Supervisor) -> None:
-    """A turn that ended is settled as one that never was."""
+    """A turn that was seen to begin is settled as one that never was."""
     honest = reconcile.of_command
 
     def dropping(command: Command, facts: CommandFacts, seen: Observation) -> tuple[Finding, ...]:
-        found = honest(command, facts, seen)
-        if any(isinstance(finding, TurnEnded) for finding in found):
+        if command.state in (CommandState.ARMED, CommandState.SUBMITTED) and facts.mark in (Mark.ACCEPTED, Mark.ENDED):
             return (Undone(command, "nothing was seen of it", mendable=False, revoked=False),)
-        return found
+        return honest(command, facts, seen)
 
     reconcile.of_command = dropping
 
 
 def forgets(supervisor: Supervisor) -> None:
-    """The newest wake is deleted at every start."""
-    import sqlite3
-
-    with sqlite3.connect(supervisor.settings.registry_path) as registry:
+    """Wakes that have been consumed are deleted at every start."""
+    with closing(sqlite3.connect(supervisor.settings.registry_path, isolation_level=None)) as registry:
         registry.execute("DELETE FROM wake WHERE consumed_at IS NOT NULL")
-    registry.close()
 
 
 SPOILS: dict[str, Callable[[Supervisor], None]] = {
-    each.__name__: each for each in (does_it_again, believes_silence, drops_turns, forgets)
+    each.__name__: each for each in (does_it_again, takes_it_for_undone, drops_turns, forgets)
 }
 
 if __name__ == "__main__":

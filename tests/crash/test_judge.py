@@ -19,23 +19,25 @@ from tenuto.proof.scenarios import BY_NAME
 ROOT = Path(tenuto.__file__).parent
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("spoil", "case", "said"),
     [
         ("does_it_again", "slow:arm.handed_over:1", "took effect 2 times"),
         ("does_it_again", "slow:handover.ordered:1", "took effect 2 times"),
-        ("believes_silence", "plain:handover.ordered:1", "is said not to have happened"),
+        ("takes_it_for_undone", "slow:handover.ordered:1", "is said not to have happened"),
         ("drops_turns", "plain", "is said not to have happened"),
         ("forgets", "plain:settle.committed:3", "a row is gone: wake"),
     ],
 )
 def test_a_broken_promise_is_noticed(spoil: str, case: str, said: str) -> None:
     argv = [sys.executable, "-m", "tests.crash.spoiled", spoil, case]
-    done = subprocess.run(argv, cwd=Path(__file__).parents[2], capture_output=True, check=True, timeout=100)
+    done = subprocess.run(argv, cwd=Path(__file__).parents[2], capture_output=True, check=True, timeout=250)
     verdict = json.loads(done.stdout)["verdict"]
     assert any(said in broken for broken in verdict["broken"]), verdict
 
 
+@pytest.mark.timeout(300)
 def test_the_paths_do_what_they_are_made_for_and_pass_every_point() -> None:
     plays = undisturbed(jobs=2)
     assert {name: play.broken for name, play in plays.items() if play.broken} == {}
