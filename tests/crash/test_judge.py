@@ -25,7 +25,7 @@ ROOT = Path(tenuto.__file__).parent
     [
         ("does_it_again", "slow:arm.handed_over:1", "took effect 2 times"),
         ("does_it_again", "slow:handover.ordered:1", "took effect 2 times"),
-        ("takes_it_for_undone", "slow:handover.ordered:1", "is said not to have happened"),
+        ("takes_it_for_undone", "pause:handover.ordered:1", "is said not to have happened"),
         ("drops_turns", "plain", "is said not to have happened"),
         ("forgets", "plain:settle.committed:3", "a row is gone: wake"),
     ],

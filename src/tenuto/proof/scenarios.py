@@ -112,8 +112,11 @@ async def _hold(person: Person) -> None:
     await person.desk.hold(OPERATOR, lift=True)
 
 
-async def _continue_twice(person: Person) -> None:
-    for number in (1, 2):
+async def _continue_each(person: Person) -> None:
+    """A manual task is asked for every one of its turns, a recovery too."""
+    number = 0
+    while not person.task.terminal:
+        number += 1
         key = f"continue {number}"
         await person.once(key, lambda key: person.desk.continue_(OPERATOR, person.task_id, key=key))
         await person.ended(number)
@@ -231,7 +234,7 @@ ALL: tuple[Scenario, ...] = (
     ),
     Scenario("pause", f"await go; {done_at(2)}", script=_pause, expects=FACTS({Fact.TASK_PAUSED, Fact.TASK_RESUMED})),
     Scenario("hold", f"await go; {done_at(2)}", script=_hold),
-    Scenario("continue", done_at(2), script=_continue_twice, auto_resume=AutoResume.MANUAL),
+    Scenario("continue", done_at(2), script=_continue_each, auto_resume=AutoResume.MANUAL),
     Scenario(
         "anyway",
         done_at(2, "say blocked 'needs: which colour, from the operator'"),
