@@ -123,8 +123,14 @@ async def _continue_each(person: Person) -> None:
 
 
 async def _anyway(person: Person) -> None:
+    """The question stays open, so every turn past it is asked for, a recovery too."""
     await person.happened(Fact.WAIT_OPENED)
-    await person.once("anyway", lambda key: person.desk.continue_(OPERATOR, person.task_id, anyway=True, key=key))
+    number = 0
+    while not person.task.terminal:
+        number += 1
+        key = f"anyway {number}"
+        await person.once(key, lambda key: person.desk.continue_(OPERATOR, person.task_id, anyway=True, key=key))
+        await person.ended(number + 1)
 
 
 async def _cancel(person: Person) -> None:
