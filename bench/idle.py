@@ -119,8 +119,8 @@ def fill(path: Path, like: Task, idle: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for name, _ in indexes:
         connection.execute(f"DROP INDEX {name}")
-    sql = inserted("task", tables.TASK.columns)
-    connection.executemany(sql, ([spelled("task", 10**9 + n), *cells] for n in range(idle)))
+    sql, first = inserted("task", tables.TASK.columns), spelled("task", 10**9)[:-9]  # in order, as real ones are
+    connection.executemany(sql, ([f"{first}{n:09}", *cells] for n in range(idle)))
     for _, made in indexes:
         connection.execute(made)
     connection.execute("COMMIT")

@@ -204,8 +204,8 @@ def home(folder: Path) -> Settings:
 async def leading(settings: Settings) -> AsyncIterator[Supervisor]:
     """A real supervisor's parts, serving in this process; come to rest and resigned afterwards."""
     async with assembled(settings) as supervisor:
-        await supervisor.residency.lead()
-        await supervisor.executor.open()
+        lease = await led(supervisor)
+        await supervisor.executor.open(lease.epoch)
         async with asyncio.TaskGroup() as group:
             group.create_task(supervisor.residency.serve())
             try:
@@ -218,11 +218,18 @@ async def leading(settings: Settings) -> AsyncIterator[Supervisor]:
 async def filling(settings: Settings) -> AsyncIterator[Supervisor]:
     """The same, leading but serving nothing: for filling a registry that somebody else is to serve."""
     async with assembled(settings) as supervisor:
-        lease = await supervisor.residency.lead()
-        await supervisor.executor.open()
+        lease = await led(supervisor)
+        await supervisor.executor.open(lease.epoch)
         yield supervisor
-        if isinstance(lease, Leadership):
-            await supervisor.ledger.resign(lease, supervisor.clock.now())
+        await supervisor.ledger.resign(lease, supervisor.clock.now())
+
+
+async def led(supervisor: Supervisor) -> Leadership:
+    """The lease, taken; nobody else leads a registry of the bench."""
+    lease = await supervisor.residency.lead()
+    if not isinstance(lease, Leadership):
+        raise NotMeasured("another supervisor leads the registry of the bench")
+    return lease
 
 
 async def given(supervisor: Supervisor, argv: tuple[str, ...], cwd: Path, **policy: float) -> TaskId:
