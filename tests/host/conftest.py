@@ -170,7 +170,7 @@ class Room:
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
     """Give an open room, and leave nothing of it behind."""
     made = Room(tmp_path)
-    await made.executor.open()
+    await made.executor.open(1)
     try:
         yield made
     finally:

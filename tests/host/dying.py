@@ -42,7 +42,7 @@ async def main(folder: Path, point: str) -> None:
     executor = HostExecutor(
         room.journals, folder / "dying.sock", folder / "env", "registry", RealClock(), fuse, surroundings=os.environ
     )
-    await executor.open()
+    await executor.open(1)
     send, other, halt = command(), command(), command(CommandKind.INTERRUPT)
     (folder / "made.new").write_text(
         json.dumps([[one.id, one.attempt_id, one.task_id, one.kind] for one in (send, other, halt)])

@@ -59,7 +59,7 @@ async def test_a_host_that_dies_leaves_the_truth(
 ) -> None:
     room = Room(tmp_path, host_fuse=point)
     swept.append(room)
-    await room.executor.open()
+    await room.executor.open(1)
     order = room.turn("sh", "-c", program)
     mine, got = await room.perform(order)
     assert isinstance(got, outcome)
@@ -71,7 +71,7 @@ async def test_a_host_that_dies_leaves_the_truth(
     # Neither a revocation nor handing it over once more starts it again.
     await room.executor.revoke(mine, 2)
     again = Room(tmp_path)
-    await again.executor.open()
+    await again.executor.open(1)
     await again.perform(order, mine)
     facts = await again.look(mine)
     assert (facts.mark, facts.performer, facts.agent) == (mark, GONE, agent)
@@ -223,7 +223,7 @@ async def test_a_claim_and_a_revocation_never_both_win(room: Room) -> None:
 async def test_closing_ends_nobody(tmp_path: Path, swept: list[Room]) -> None:
     room = Room(tmp_path)
     swept.append(room)
-    await room.executor.open()
+    await room.executor.open(1)
     mine, _ = await room.perform(room.turn("sh", "-c", PROGRAM))
     await room.executor.close()
     assert not room.executor.connected()

@@ -146,7 +146,7 @@ async def test_a_child_that_ended_unwatched_is_reaped_by_the_next(room: Room) ->
     assert processes.send(host, signal.SIGTERM)
     await room.until(mine, lambda now: now.performer is Presence.GONE)
     assert host.pid in hosts_of_ours()
-    await room.executor.open()
+    await room.executor.open(1)
     assert host.pid not in hosts_of_ours()
 
 

@@ -97,7 +97,7 @@ async def test_the_environment_is_the_list_and_nothing_else(tmp_path: Path, swep
     swept.append(room)
     (tmp_path / "env").write_text("# ours\nFROM_FILE=two words\nNAMED=file\nOTHER=x\n")
     (tmp_path / "env").chmod(0o600)
-    await room.executor.open()
+    await room.executor.open(1)
     order = room.turn(
         *python("import json,os; open('env.json','w').write(json.dumps(dict(os.environ)))"),
         env=("NAMED", "FROM_FILE"),

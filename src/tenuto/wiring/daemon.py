@@ -116,7 +116,7 @@ async def assembled(
         executors={executor.name: executor},
         ring=wheel.ring,
         stop=residency.stop,
-        troubles=lambda: troubles(wheel),
+        troubles=lambda: troubles(wheel, executor),
         presence=holder_presence,
     )
     try:
@@ -151,9 +151,19 @@ def _gone(holder: Leadership) -> bool:
     return holder_presence(holder) is Presence.GONE
 
 
-def troubles(wheel: Wheel) -> Sequence[str]:
+def _elsewhere(holder: Leadership, settings: Settings) -> bool:
+    """Whether another home's supervisor, though its lease ran out, may still hand over what it has armed.
+
+    Its hosts claim in a directory of its own, where nothing can be revoked from here.
+    """
+    if holder.released_at is not None or holder.address == str(settings.socket):
+        return False
+    return holder_presence(holder) is Presence.ALIVE
+
+
+def troubles(wheel: Wheel, executor: HostExecutor) -> Sequence[str]:
     """What keeps the wheel from its work, in sentences."""
-    told = [wheel.trouble.text] if wheel.trouble.text else []
+    told = [text for text in (wheel.trouble.text, executor.trouble()) if text]
     return (*told, *(f"task {task}: {why}" for task, why in sorted(wheel.trouble.restless.items())))
 
 
@@ -163,11 +173,13 @@ async def serve(supervisor: Supervisor) -> NotFree | None:
     Nothing is opened that another supervisor may be using before the lease is ours.
     """
     settings, before = supervisor.settings, supervisor.ledger.leadership()
+    if before is not None and _elsewhere(before, settings):
+        return NotFree(before)
     led = await supervisor.residency.lead()
     if isinstance(led, NotFree):
         return led
     secret = operator_token(settings.operator_token, supervisor.minter.secret)
-    await supervisor.executor.open()
+    await supervisor.executor.open(led.epoch)
     feed = Feed()
     supervisor.cycle.committed = feed.notify
 

@@ -98,7 +98,7 @@ def admit(folder: str, registry: str, epoch: int) -> bool:
         seen = epochs(folder)
         if seen.get(registry, 0) >= epoch:
             return seen[registry] == epoch
-        _replace(folder, EPOCHS, _encoded({**seen, registry: epoch}))
+        replace(folder, EPOCHS, _encoded({**seen, registry: epoch}))
         return True
     finally:
         os.close(lock)
@@ -128,7 +128,8 @@ def sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
-def _replace(folder: str, name: str, data: bytes) -> None:
+def replace(folder: str, name: str, data: bytes) -> None:
+    """Put a file in the place of whatever has its name, whole and durable; OSError leaves what was there."""
     made = f"{folder}/.{name}.{os.urandom(6).hex()}.new"
     descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

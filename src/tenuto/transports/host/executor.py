@@ -22,7 +22,7 @@ from tenuto.model.ids import CommandId
 from tenuto.model.work import Agent
 from tenuto.ports import Check, Clock, Fuse, Halt, Order, Turn
 from tenuto.transports import processes
-from tenuto.transports.host import carry, claim, environment, journal, objection, sight
+from tenuto.transports.host import carry, claim, environment, journal, lineage, objection, sight
 from tenuto.transports.host.bell import Bell, Deaths
 from tenuto.transports.host.halting import Halting
 from tenuto.transports.host.journal import Journal
@@ -69,10 +69,13 @@ class HostExecutor:
         #: Hosts that are being started for commands that are still being written down.
         self._ready: dict[CommandId, asyncio.Future[Waiting]] = {}
         self._open = False
+        self._epoch = 0
 
-    async def open(self) -> None:
-        """Make the journal's directory, listen at the bell; raises OSError when either cannot be."""
+    async def open(self, epoch: int) -> None:
+        """Make this the journal's directory of a supervisor, listen at the bell; OSError when either cannot be."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lineage.join(self._folder, self._registry, epoch)
+        self._epoch = epoch
         self._deaths.reap()
         await self._bell.open()
         self._open = True
@@ -86,8 +89,20 @@ class HostExecutor:
         self._deaths.close()
 
     def connected(self) -> bool:
-        """Whether it is open and its journal can be written."""
-        return self._open and os.access(self._folder, os.W_OK | os.X_OK)
+        """Whether it is open, and the journal's directory can be written and is still the one it began with."""
+        return (
+            self._open
+            and os.access(self._folder, os.W_OK | os.X_OK)
+            and lineage.covers(self._folder, self._registry, self._epoch)
+        )
+
+    def trouble(self) -> str | None:
+        """Why nothing can be handed over although it is open, and what mends it; None when it can."""
+        if not self._open or self.connected():
+            return None
+        if lineage.covers(self._folder, self._registry, self._epoch):
+            return f"{self._folder} cannot be written; no turn is started until it can"
+        return f"{self._folder} was removed or replaced while it was in use; no turn is started until tenuto restart"
 
     async def perform(self, armed: Armed, order: Order) -> Outcome:
         """Carry out an armed command: a program to run, or a turn to end."""
@@ -353,7 +368,7 @@ class HostExecutor:
     def _facts(self, command: Command) -> CommandFacts:
         if command.kind is Kind.INTERRUPT:
             return sight.of_halt(self._folder, command, working=command.id in self._halting)
-        return sight.of_turn(self._folder, command, launched_here=command.id in self._launched)
+        return sight.of_turn(self._folder, command, self._registry, launched_here=command.id in self._launched)
 
     def _adopt(self, command_id: CommandId) -> None:
         """Hear the end of a host that another supervisor, or an earlier one, has started."""

@@ -40,7 +40,9 @@ class Halting:
         """End it; whether all of it is proven gone."""
         seen = self._seen()
         if seen.mark is Mark.NONE and await asyncio.to_thread(self.revoke):
-            return True
+            # Its journal may have been in another directory: whoever is seen to carry it is ended all the same.
+            left = await asyncio.to_thread(sight.agent_of, seen, Presence.GONE)
+            return left is not Presence.ALIVE or await self._rest(seen)
         seen = self._seen()
         if seen.mark in (Mark.REVOKED, Mark.FAILED):
             return True

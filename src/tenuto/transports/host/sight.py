@@ -15,7 +15,7 @@ from tenuto.model.command import Command
 from tenuto.model.evidence import CommandFacts, Ending, Mark, Presence
 from tenuto.model.ids import CommandId
 from tenuto.transports import processes
-from tenuto.transports.host import journal
+from tenuto.transports.host import journal, lineage
 from tenuto.transports.host.journal import Journal
 from tenuto.transports.host.launch import BADGE
 
@@ -37,7 +37,10 @@ def at_a_glance(folder: Path, command: Command) -> CommandFacts | None:
     return facts(command, seen, Presence.ALIVE, leader if leader is Presence.ALIVE else Presence.UNKNOWN)
 
 
-def of_turn(folder: Path, command: Command, *, launched_here: bool) -> CommandFacts:
+ELSEWHERE = "its journal was in another directory, or has been removed"
+
+
+def of_turn(folder: Path, command: Command, registry: str, *, launched_here: bool) -> CommandFacts:
     """The facts of a turn or a check. Looks at every process of the machine; belongs in a thread."""
     performer = _performer(journal.read(folder, command.id), launched_here=launched_here)
     seen = journal.read(folder, command.id)  # after the look at its host: what a dead host wrote is all there
@@ -47,6 +50,9 @@ def of_turn(folder: Path, command: Command, *, launched_here: bool) -> CommandFa
             if agent is Presence.ALIVE:
                 lost = replace(seen, mark=Mark.DAMAGED, reason="its journal is gone although its program runs")
                 return facts(command, lost, performer, agent)
+            if not lineage.covers(folder, registry, command.epoch):
+                lost = replace(seen, mark=Mark.DAMAGED, reason=ELSEWHERE)
+                return facts(command, lost, unclaimed(command.id), agent)
             return facts(command, seen, performer, agent)
         case _:
             return facts(command, seen, performer, agent_of(seen, performer))
