@@ -100,7 +100,7 @@ def measured(name: str, place: Path, effort: float) -> Iterator[Row]:
 def line(row: Row) -> str:
     """One row as a person reads it."""
     word = {True: "met", False: "MISSED", None: ""}[row.met]
-    return f"{row.name:<46} {row.said:<66} {row.goal:<28} {word}".rstrip()
+    return f"{row.name:<46} {row.said:<84} {row.goal:<28} {word}".rstrip()
 
 
 def machine(load: float) -> str:
