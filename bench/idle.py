@@ -119,7 +119,7 @@ def fill(path: Path, like: Task, idle: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for name, _ in indexes:
         connection.execute(f"DROP INDEX {name}")
-    sql, first = inserted("task", tables.TASK.columns), spelled("task", 10**9)[:-9]  # in order, as real ones are
+    sql, first = inserted("task", tables.TASK.columns), spelled("task", 1 << 120)[:-9]  # in order, as real ones are
     connection.executemany(sql, ([f"{first}{n:09}", *cells] for n in range(idle)))
     for _, made in indexes:
         connection.execute(made)
