@@ -1,4 +1,4 @@
-# ruff: noqa: INP001, T201 - a program of its own that prints
+# ruff: noqa: T201 - a program of its own that prints
 """What it costs to hand a turn to a host of its own.
 
 Measures from the call of `perform` to the first act of the program, beside the same host started in the same way
