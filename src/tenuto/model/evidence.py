@@ -5,11 +5,13 @@ An observation holds facts, never bodies. Ranks run from 1, the strongest, to 5;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
-from tenuto.model.ids import AttemptId, CommandId, ReconciliationId, TaskId
+from tenuto.model.ids import AttemptId, CommandId, ObservationId, ReconciliationId, TaskId
+from tenuto.model.tools import ToolFacts
 
 
 class Rank(IntEnum):
@@ -50,13 +52,25 @@ class Cut(StrEnum):
     VANISHED = "vanished"
 
 
+class How(StrEnum):
+    """What the end of a turn is: a program's exit, a protocol's own word, or a page seen to be complete.
+
+    Only a program is gone with its turn; a conversation of the other sorts lives on and takes the next one.
+    """
+
+    EXIT = "exit"
+    PROTOCOL = "protocol"
+    PAGE = "page"
+
+
 @dataclass(frozen=True)
 class Ending:
-    """How a program's turn ended, as its host journaled it.
+    """How a turn ended, as its executor journaled it.
 
-    `exit_code` is None when a signal ended it. `signals` and `reports` are the raw bodies of the fenced blocks,
-    already without those that stand in the prompt; `signal_count` is how many there were in all.
-    `survivors` is how many processes of its group outlived the leader.
+    `exit_code` is None when a signal ended it, and where there was no program. `signals` and `reports` are the raw
+    bodies of the fenced blocks, already without those that stand in the prompt; `signal_count` is how many there were
+    in all. `survivors` is how many processes of its group outlived the leader. `stop` is a protocol's own word.
+    Tokens and `cost` (millionths of `currency`) stand where the agent reports them; a plain program reports none.
     """
 
     exit_code: int | None
@@ -67,14 +81,24 @@ class Ending:
     reports: tuple[str, ...] = ()
     output_bytes: int = 0
     survivors: int = 0
+    how: How = How.EXIT
+    stop: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost: int | None = None
+    currency: str | None = None
 
 
 @dataclass(frozen=True)
 class CommandFacts:
-    """What the journal and the process table say of one command now.
+    """What the journal and the executor's eyes say of one command now.
 
-    `performer` is the host process, `agent` the program's leader and every process that carries its attempt.
-    `launched_here` is true while this very executor knows it started the host and has not seen it end.
+    `performer` is whatever carries it out: a host process, an agent's host, the page's own script. `agent` is what
+    works: the program's leader and every process that carries its attempt, a session's turn, a page that generates.
+    `launched_here` is true while this very executor knows it started the host and has not seen it end. `unreachable`
+    says why the journal could not be asked now: then `mark` is what it said last, and its silence means nothing.
+    `proof` names what was seen (ids, counts), never what was said; `turn` in it is what the protocol calls the turn:
+    of a send the one it began, of a steer the one whose acknowledgement was seen.
     """
 
     command_id: CommandId
@@ -87,6 +111,8 @@ class CommandFacts:
     mendable: bool = False
     ending: Ending | None = None
     marked_at: datetime | None = None
+    unreachable: str | None = None
+    proof: Mapping[str, str] = field(default_factory=dict)
 
 
 class WorkspaceKind(StrEnum):
@@ -118,7 +144,7 @@ class AcceptanceFacts:
     reason: str
 
 
-Facts = CommandFacts | WorkspaceFacts | AcceptanceFacts
+Facts = CommandFacts | WorkspaceFacts | AcceptanceFacts | ToolFacts
 
 
 @dataclass(frozen=True)
@@ -141,3 +167,22 @@ class Sample:
     fence: str
     members: tuple[str, ...]
     made_at: datetime
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """An observation as it is kept: small named facts in words, at most the newest 2,000 of a subject.
+
+    `seen_at` is the witness's moment, `made_at` ours. `digest` is of the facts alone, so that what stays the same is
+    written once.
+    """
+
+    id: ObservationId
+    task_id: TaskId
+    subject: str
+    source: str
+    rank: int
+    seen_at: datetime
+    made_at: datetime
+    digest: str
+    facts: tuple[tuple[str, str], ...]
