@@ -1,0 +1,263 @@
+"""Evidence in small named words, whatever it came from: what a judgement of health is made of.
+
+Every source of evidence, strong or weak, is turned into the same few names, so that one table judges programs, tool
+servers and web chats alike. Of several words for one name the strongest rank wins, then the newest; what is dated in
+the future, or too old for its kind, has no word. Nothing here decides whether anything is sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import assert_never
+
+from tenuto.model.evidence import (
+    AcceptanceFacts,
+    CommandFacts,
+    Observation,
+    Rank,
+    Sighting,
+    WorkspaceFacts,
+    WorkspaceKind,
+)
+from tenuto.model.ids import ObservationId, TaskId
+from tenuto.model.policy import Policy
+from tenuto.model.tools import CallState, ClaimState, PlanState, SessionState, ToolFacts
+
+#: A clock may differ from ours by this much before what it dates is taken for the future.
+SKEW = timedelta(seconds=5)
+
+
+class Kind(StrEnum):
+    """What may stand behind a name."""
+
+    TRUTH = "truth"
+    COUNT = "count"
+    MOMENT = "moment"
+    WORD = "word"
+
+
+#: The names, what may stand behind each, and the words of those that are words.
+NAMES: Mapping[str, Kind] = {
+    "generating": Kind.TRUTH,
+    "send_ready": Kind.TRUTH,
+    "tool_card": Kind.TRUTH,
+    "delivery_error": Kind.TRUTH,
+    "retrying": Kind.TRUTH,
+    "page_changed_at": Kind.MOMENT,
+    "network_at": Kind.MOMENT,
+    "session": Kind.WORD,
+    "plan": Kind.WORD,
+    "claim": Kind.WORD,
+    "directory": Kind.WORD,
+    "calls": Kind.COUNT,
+    "orphans": Kind.COUNT,
+    "jobs": Kind.COUNT,
+    "active_at": Kind.MOMENT,
+    "due_at": Kind.MOMENT,
+    "heartbeat_at": Kind.MOMENT,
+    "job_updated_at": Kind.MOMENT,
+    "plan_moved_at": Kind.MOMENT,
+}
+WORDS: Mapping[str, frozenset[str]] = {
+    "session": frozenset(SessionState),
+    "plan": frozenset(PlanState),
+    "claim": frozenset(ClaimState),
+    "directory": frozenset(WorkspaceKind),
+}
+PAGE = frozenset({"generating", "send_ready", "tool_card", "delivery_error", "page_changed_at"})
+
+
+@dataclass(frozen=True)
+class Sign:
+    """One name's value, by whom, how strong and when."""
+
+    name: str
+    value: str
+    rank: Rank
+    source: str
+    seen_at: datetime
+
+    @property
+    def yes(self) -> bool:
+        return self.value == "true"
+
+    @property
+    def count(self) -> int:
+        return int(self.value)
+
+    @property
+    def moment(self) -> datetime:
+        return datetime.fromisoformat(self.value)
+
+
+def objection(name: str, value: str) -> str | None:
+    """Why this is no word of the vocabulary, in a sentence; None when it is one."""
+    kind = NAMES.get(name)
+    match kind:
+        case None:
+            return f"there is no fact '{name[:40]}'; the names are {', '.join(NAMES)}"
+        case Kind.TRUTH:
+            return None if value in ("true", "false") else f"{name} is true or false"
+        case Kind.COUNT:
+            return None if value.isascii() and value.isdigit() and len(value) <= 6 else f"{name} is a small whole number"
+        case Kind.MOMENT:
+            return None if _is_moment(value) else f"{name} is an instant with its offset, as 2026-03-01T12:00:00Z"
+        case Kind.WORD:
+            return None if value in WORDS[name] else f"{name} is one of {', '.join(sorted(WORDS[name]))}"
+        case _ as never:
+            assert_never(never)
+
+
+def _is_moment(value: str) -> bool:
+    try:
+        at = datetime.fromisoformat(value)
+        return at.tzinfo is not None and at.astimezone(UTC).year >= 1970
+    except (ValueError, OverflowError):
+        return False
+
+
+def said(observation: Observation) -> tuple[tuple[str, str], ...]:
+    """An observation's facts as names and words; nothing for what is no evidence of health."""
+    match observation.facts:
+        case WorkspaceFacts(kind=kind):
+            return (("directory", kind.value),)
+        case ToolFacts() as facts:
+            return _of_tools(facts)
+        case CommandFacts() | AcceptanceFacts():
+            return ()
+        case _ as never:
+            assert_never(never)
+
+
+def _of_tools(facts: ToolFacts) -> tuple[tuple[str, str], ...]:
+    if not facts.readable:
+        return ()
+    told: list[tuple[str, str]] = [("session", str(facts.state)), ("claim", facts.claim.value)]
+    if facts.plan is not None:
+        told.append(("plan", facts.plan.state.value))
+    counts = {
+        "calls": sum(call.state is CallState.LIVE for call in facts.calls),
+        "orphans": sum(call.state is CallState.ORPHANED for call in facts.calls),
+        "jobs": len(facts.running),
+    }
+    told += [(name, str(count)) for name, count in counts.items()]
+    moments = {
+        "active_at": facts.active_at,
+        "due_at": facts.due_at,
+        "heartbeat_at": max((call.heartbeat_at for call in facts.calls), default=None),
+        "job_updated_at": max((job.updated_at for job in facts.jobs if job.updated_at), default=None),
+        "plan_moved_at": facts.plan.moved_at if facts.plan else None,
+    }
+    told += [(name, moment.isoformat()) for name, moment in moments.items() if moment is not None]
+    return tuple(told)
+
+
+def of(observation: Observation) -> tuple[Sign, ...]:
+    """The signs of an observation made just now."""
+    return tuple(
+        Sign(name, value, observation.rank, observation.source, observation.seen_at)
+        for name, value in said(observation)
+    )
+
+
+def kept(sighting: Sighting) -> tuple[Sign, ...]:
+    """The signs of a sighting in the registry."""
+    return tuple(
+        Sign(name, value, Rank(sighting.rank), sighting.source, sighting.seen_at)
+        for name, value in sighting.facts
+        if objection(name, value) is None
+    )
+
+
+def gathered(
+    sightings: Iterable[Sighting], observations: Iterable[Observation], policy: Policy, now: datetime
+) -> Mapping[str, Sign]:
+    """One sign per name: strongest first, then newest. `sightings` are the newest of each source and subject."""
+    found: dict[str, Sign] = {}
+    fresh = [sign for observation in observations for sign in of(observation)]
+    for sign in (*fresh, *(sign for sighting in sightings for sign in kept(sighting))):
+        if not _counts(sign, policy, now):
+            continue
+        other = found.get(sign.name)
+        if other is None or (sign.rank, -sign.seen_at.timestamp()) < (other.rank, -other.seen_at.timestamp()):
+            found[sign.name] = sign
+    return found
+
+
+def _counts(sign: Sign, policy: Policy, now: datetime) -> bool:
+    """Whether a sign is neither of the future nor too old for what it speaks of."""
+    if sign.seen_at > now + SKEW or (NAMES[sign.name] is Kind.MOMENT and sign.name != "due_at" and sign.moment > now + SKEW):
+        return False
+    return now - sign.seen_at <= life(sign, policy)
+
+
+def life(sign: Sign, policy: Policy) -> timedelta:
+    """How long a sign tells something: the page's and the network's soon nothing any more, durable facts longer."""
+    if sign.name == "network_at":
+        return policy.suspect_network
+    if sign.name in PAGE:
+        return policy.suspect_page
+    return policy.suspect_hard if sign.rank is Rank.REPORTED else timedelta(days=36500)
+
+
+def digest_of(facts: Iterable[tuple[str, str]]) -> str:
+    """A sha256 over the facts, the same in whatever order they were said."""
+    return hashlib.sha256(json.dumps(sorted(facts)).encode()).hexdigest()
+
+
+def sighting(
+    task_id: TaskId,
+    observation: Observation,
+    identifier: ObservationId,
+    now: datetime,
+) -> Sighting:
+    """An observation as it is kept."""
+    facts = said(observation)
+    return Sighting(
+        id=identifier,
+        task_id=task_id,
+        subject=observation.subject[:SUBJECT],
+        source=observation.source[:SOURCE],
+        rank=int(observation.rank),
+        seen_at=observation.seen_at,
+        made_at=now,
+        digest=digest_of(edges(facts)),
+        facts=facts,
+    )
+
+
+#: The most characters of a subject's and a source's name.
+SUBJECT = 500
+SOURCE = 60
+
+
+def edges(facts: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The facts whose change is worth a row: what is there and how it stands, not when it last stirred."""
+    return tuple((name, value) for name, value in facts if NAMES.get(name) is not Kind.MOMENT)
+
+
+def news(known: Iterable[Sighting], observations: Iterable[Observation]) -> tuple[Observation, ...]:
+    """Those observations that say something else than the newest sighting of the same source and subject."""
+    newest = newest_of(known)
+    return tuple(
+        observation
+        for observation in observations
+        if (facts := said(observation))
+        and (
+            (before := newest.get((observation.source[:SOURCE], observation.subject[:SUBJECT]))) is None
+            or before.digest != digest_of(edges(facts))
+        )
+    )
+
+
+def newest_of(known: Iterable[Sighting]) -> dict[tuple[str, str], Sighting]:
+    """The newest sighting of each source and subject, by the moment it was seen and then by when it came."""
+    found: dict[tuple[str, str], Sighting] = {}
+    for each in sorted(known, key=lambda one: (one.seen_at, one.id)):
+        found[each.source, each.subject] = each
+    return found
