@@ -81,10 +81,12 @@ async def test_every_verb_answers(it: World) -> None:
     await it.settle(task)
     told = {name: await call(it, name, **params) for name, params in {
         "status": {},
+        "whoami": {},
         "run.list": {"unfinished": True},
         "run.show": {"run": run},
         "task.list": {"run": run},
         "task.show": {"task": task},
+        "task.assignment": {"task": task},
         "task.follow": {"task": task, "after": 0},
         "task.explain": {"task": task},
         "policy.show": {"task": task},
@@ -100,6 +102,9 @@ async def test_every_verb_answers(it: World) -> None:
     assert [row["id"] for row in told["run.list"]["runs"]] == [run]
     assert [row["id"] for row in told["run.show"]["tasks"]] == [task]
     assert told["task.show"]["objective"] == "Tidy the attic\nand say so"
+    assert told["whoami"]["role"] == "operator"
+    assert told["whoami"]["verbs"] == list(verbs.VERBS)
+    assert told["task.assignment"]["objective"] == "Tidy the attic\nand say so"
     assert told["task.show"]["because"]["rung"] == "live"
     assert told["task.explain"]["because"]["sentence"] == told["task.explain"]["text"]
     assert told["task.follow"]["events"][0]["id"].startswith("1-")
@@ -206,7 +211,12 @@ async def test_an_agent_is_held_to_its_own_task(it: World) -> None:
     agent = Caller(Role.AGENT, "agent", mine, 1)
     assert (await call(it, "task.show", caller=agent, task=mine))["task"]["id"] == mine
     assert (await call(it, "task.show", caller=agent, task=mine[-8:]))["task"]["id"] == mine
+    told = await call(it, "whoami", caller=agent)
+    assert (told["role"], told["task"], told["run"]) == ("agent", mine, it.desk.task(mine).run_id)
+    assert told["verbs"] == [name for name, verb in verbs.VERBS.items() if Role.AGENT in verb.roles]
     for name, verb in verbs.VERBS.items():
+        if name == "whoami":
+            continue
         if Role.AGENT in verb.roles:
             least = {"task": other, "evidence": "e", "reason": "r", "text": "t", "question": "q"}
             least["lines"] = [{"name": "a", "value": "b"}]  # type: ignore[assignment]

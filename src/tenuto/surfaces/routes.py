@@ -32,6 +32,7 @@ class Route:
 
 ROUTES: Mapping[str, Route] = {
     "status": Route("GET", "/status"),
+    "whoami": Route("GET", "/whoami"),
     "hold": Route("POST", "/hold"),
     "unhold": Route("POST", "/unhold"),
     "stop": Route("POST", "/stop"),
@@ -40,6 +41,7 @@ ROUTES: Mapping[str, Route] = {
     "run.show": Route("GET", "/runs/{run}"),
     "task.list": Route("GET", "/tasks"),
     "task.show": Route("GET", "/tasks/{task}"),
+    "task.assignment": Route("GET", "/tasks/{task}/assignment"),
     "task.follow": Route("GET", "/tasks/{task}/follow"),
     "task.explain": Route("GET", "/tasks/{task}/explain"),
     "task.pause": Route("POST", "/tasks/{task}/pause", "/runs/{task}/pause"),

@@ -277,6 +277,12 @@ async def _status(desk: Desk, caller: Caller, params: Nothing, key: str | None) 
     )
 
 
+async def _whoami(desk: Desk, caller: Caller, params: Nothing, key: str | None) -> Answer:
+    run_id = None if caller.task_id is None else desk.task(caller.task_id).run_id
+    opened = [verb.name for verb in VERBS.values() if caller.role in verb.roles]
+    return present.whoami(caller, run_id, opened)
+
+
 async def _hold(desk: Desk, caller: Caller, params: Nothing, key: str | None) -> Answer:
     return present.done("hold", await desk.hold(caller))
 
@@ -326,6 +332,11 @@ async def _tasks(desk: Desk, caller: Caller, params: ListedTasks, key: str | Non
 async def _show(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
     shown = await desk.show(own(desk, caller, params.task))
     return present.shown(shown, desk.text(shown.task.objective))
+
+
+async def _assignment(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
+    task = desk.task(own(desk, caller, params.task))
+    return present.assignment(task, desk.text(task.objective))
 
 
 async def _follow(desk: Desk, caller: Caller, params: Followed, key: str | None) -> Answer:
@@ -472,11 +483,13 @@ class Verb:
 
 
 BOTH = frozenset({Role.OPERATOR, Role.AGENT})
+ANYBODY = frozenset({Role.OPERATOR, Role.COORDINATOR, Role.AGENT})
 
 VERBS: Mapping[str, Verb] = {
     verb.name: verb
     for verb in (
         Verb("status", "How the supervisor and its registry stand", Nothing, _status),
+        Verb("whoami", "Tell what the caller's token opens", Nothing, _whoami, ANYBODY),
         Verb("hold", "Continue nothing anywhere until the hold is lifted", Nothing, _hold),
         Verb("unhold", "Lift the hold", Nothing, _unhold),
         Verb("stop", "Ask the supervisor to stop; nothing is cancelled", Nothing, _stop),
@@ -485,6 +498,7 @@ VERBS: Mapping[str, Verb] = {
         Verb("run.show", "Show a run and its tasks", OneRun, _run),
         Verb("task.list", "List tasks, newest first", ListedTasks, _tasks),
         Verb("task.show", "Show everything about a task", OneTask, _show, BOTH),
+        Verb("task.assignment", "Read a task's objective as a whole", OneTask, _assignment, BOTH),
         Verb("task.follow", "Show how a task stands and what happened since", Followed, _follow, BOTH),
         Verb("task.explain", "Say why a task is not being continued", ExplainedAt, _explain, BOTH),
         Verb("task.pause", "Stop future automatic continuation", OneTask, _pause),

@@ -35,10 +35,12 @@ CHANGING = (*READING, "409", "423", "507")
 #: The keys that every success of a reading verb has.
 TELLS = {
     "status": ("version", "registry", "standing", "text", "now", "held", "supervisor", "counts", "troubles"),
+    "whoami": ("role", "name", "task", "run", "verbs"),
     "run.list": ("runs",),
     "run.show": ("run", "tasks"),
     "task.list": ("tasks",),
     "task.show": ("run", "task", "objective", "because", "attempts", "commands", "waits", "messages", "reports"),
+    "task.assignment": ("task", "run", "title", "cwd", "objective", "acceptance"),
     "task.follow": ("task", "because", "events", "last"),
     "task.explain": ("task", "at", "because", "rungs", "intent", "text", "events"),
     "policy.show": ("policy",),

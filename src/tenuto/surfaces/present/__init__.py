@@ -24,6 +24,7 @@ from tenuto.surfaces.present.rows import (
 )
 from tenuto.surfaces.present.sentences import did, rest, size, span, told
 from tenuto.surfaces.present.wholes import (
+    assignment,
     commands,
     done,
     events,
@@ -39,11 +40,13 @@ from tenuto.surfaces.present.wholes import (
     shown,
     status,
     tasks,
+    whoami,
 )
 
 __all__ = [
     "NOT_AS_ASKED",
     "OBJECTIVE_SHOWN",
+    "assignment",
     "attempt",
     "because",
     "command",
@@ -80,4 +83,5 @@ __all__ = [
     "told",
     "wait",
     "wake",
+    "whoami",
 ]

@@ -10,10 +10,11 @@ from typing import Any
 
 from tenuto import __version__
 from tenuto.core.attention import Item
-from tenuto.engine.desk import Done, Explained, Shown
+from tenuto.engine.desk import Caller, Done, Explained, Shown
 from tenuto.engine.residency import Standing
 from tenuto.model.command import Command
 from tenuto.model.fact import Event
+from tenuto.model.ids import RunId
 from tenuto.model.message import Message
 from tenuto.model.snapshot import Leadership, Registry
 from tenuto.model.work import Report, Run, Task
@@ -65,6 +66,29 @@ def status(
         },
         "counts": dict(counts),
         "troubles": list(troubles),
+    }
+
+
+def whoami(caller: Caller, run_id: RunId | None, opened: Sequence[str]) -> dict[str, Any]:
+    """Who the caller is to this registry, and the verbs that its token opens."""
+    return {
+        "role": caller.role.value,
+        "name": caller.name,
+        "task": caller.task_id,
+        "run": run_id,
+        "verbs": list(opened),
+    }
+
+
+def assignment(row: Task, objective: str | None) -> dict[str, Any]:
+    """What a task is to do, whole, and what must hold before it counts as done."""
+    return {
+        "task": row.id,
+        "run": row.run_id,
+        "title": row.title,
+        "cwd": row.cwd,
+        "objective": objective,
+        "acceptance": rows.acceptance(row.acceptance),
     }
 
 
