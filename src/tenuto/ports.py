@@ -86,10 +86,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Halt:
-    """An order to end the turn that another command began."""
+    """An order to end the turn that another command began; `place` is that command's."""
 
     target: CommandId
     grace: timedelta
+    place: str | None = None
 
 
 Order = Turn | Check | Halt
@@ -131,6 +132,24 @@ class Foreseeing(Protocol):
 
     def forgo(self, command_id: CommandId) -> None:
         """It will not be performed (any more): give up what was made ready for it, if anything is left."""
+        ...
+
+
+@runtime_checkable
+class Placed(Protocol):
+    """An executor whose journals and processes are somewhere: what it can tell of a command depends on where."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, as commands and conversations remember it: `HOST:INCARNATION:DIRECTORY`."""
+        ...
+
+    def reaches(self, place: str) -> bool:
+        """Whether commands of that place can be looked at from here."""
+        ...
+
+    def carries(self, place: str) -> bool:
+        """Whether a conversation that was opened there can be carried on from here."""
         ...
 
 

@@ -85,6 +85,7 @@ def turn(
         digest=text.digest,
         deadline=now + policy.turn_limit,
         armed_at=now,
+        place=seen.place,
     )
     token = Token(
         id=TokenId(new("token")),
@@ -158,9 +159,9 @@ def _side(
     talk = snapshot.conversation
     sent = snapshot.live_command
     if sent is not None and sent.attempt_id == attempt:
-        executor = sent.executor
+        executor, place = sent.executor, sent.place
     else:
-        executor = talk.executor if talk is not None else "host"
+        executor, place = talk.executor if talk is not None else "host", seen.place
     return Command(
         id=identifier,
         revision=1,
@@ -178,6 +179,7 @@ def _side(
         armed_at=now,
     )
 
+        place=place,
 
 def policy_until(seen: Seen, now: datetime) -> datetime:
     """How long what was seen may be acted on."""
@@ -294,6 +296,8 @@ def open_conversation(seen: Seen, executor: str, now: datetime, new: New) -> Com
 
 def _cut_short(seen: Seen) -> bool:
     last = seen.snapshot.last
+        where = holder.place if holder is not None and seen.apart is not None else seen.place
+        candidate = replace(candidate, place=where)
     return last is not None and last.outcome is not None and last.outcome not in ("turn_end", "unsent")
 
 

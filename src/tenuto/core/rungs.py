@@ -75,7 +75,8 @@ def unresolved(seen: Seen, now: datetime) -> Because | None:
         return Because(
             Rung.UNRESOLVED,
             f"an earlier command is unresolved: {command.kind} {short(command.id)} is {command.state}"
-            + (f" ({detail})" if detail else ""),
+            + (f" ({detail})" if detail else "")
+            + _apart(seen),
             mend,
         )
     released = seen.snapshot.released
@@ -92,7 +93,7 @@ def live(seen: Seen, now: datetime) -> Because | None:
     attempt = seen.snapshot.live
     if attempt is None:
         return None
-    sentence = f"turn {attempt.number} is under way"
+    sentence = f"turn {attempt.number} is under way" + _apart(seen)
     for finding in seen.found.findings:
         match finding:
             case Living(command, orphaned=True) if command.attempt_id == attempt.id:
@@ -197,6 +198,22 @@ def claim(seen: Seen, now: datetime) -> Because | None:
     )
 
 
+def ready(seen: Seen, now: datetime) -> Because | None:
+    """It says that its work can be closed: it is not continued unasked, and closes after a grace or by a person."""
+    task = seen.snapshot.task
+    if task.ready_at is None or asked(seen, now).once:
+        return None
+    closes = slots.closes_at(task, seen.snapshot.run.policy)
+    return Because(
+        Rung.READY,
+        f"it says that its work is ready to be closed: {task.ready_note}",
+        f"tenuto complete {task.id} --evidence REF, or tenuto continue {task.id}"
+        if closes is None
+        else "it closes by itself",
+        closes,
+    )
+
+
 def nothing_asked(seen: Seen, now: datetime) -> Because | None:
     if wake.due(seen.snapshot, now):
         return None
@@ -217,12 +234,13 @@ def slot(seen: Seen, now: datetime) -> Because | None:
     snapshot = seen.snapshot
     if snapshot.task.state is not TaskState.PENDING or snapshot.slots_used < snapshot.slots:
         return None
-    return Because(
-        Rung.SLOT,
-        f"no slot is free: {snapshot.slots} tasks are active",
-        "another task ends or rests",
-        now + timedelta(seconds=5),
-    )
+    if giver := slots.giver(snapshot):
+        sentence = f"it takes over the slot of {short(giver)}, which still holds it"
+    elif slots.full(snapshot):
+        sentence = f"no slot is free: {snapshot.slots} tasks are active"
+    else:
+        sentence = f"every free slot is for one of {slots.ahead(snapshot)} tasks before it in line"
+    return Because(Rung.SLOT, sentence, "another task ends or rests", now + timedelta(seconds=5))
 
 
 def needs_conversation(seen: Seen, now: datetime) -> str | None:
@@ -252,9 +270,21 @@ def lease(seen: Seen, now: datetime) -> Because | None:
     return Because(Rung.LEASE, f"no conversation holds the lease: {why}", "a fresh conversation is opened")
 
 
+def _apart(seen: Seen) -> str:
+    """What is added where nobody can look from here."""
+    return f"; it is on {seen.apart}, which cannot be looked at from here" if seen.apart is not None else ""
+
+
 def executor(seen: Seen, now: datetime) -> Because | None:
     if seen.connected:
         return None
+    if seen.apart is not None:
+        return Because(
+            Rung.EXECUTOR,
+            f"its programs run on {seen.apart}, which is not reached from here",
+            f"a supervisor leads on {seen.apart}, or the hosts are declared to share their directories",
+            now + timedelta(seconds=30),
+        )
     return Because(
         Rung.EXECUTOR,
         f"its executor is not connected ({seen.snapshot.task.agent.adapter})",

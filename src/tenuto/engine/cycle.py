@@ -43,7 +43,20 @@ from tenuto.model.lifecycle import CommandState, DeliveryState
 from tenuto.model.reconciliation import Reconciliation, Seen
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.work import AcceptanceKind, WaitKind
-from tenuto.ports import Check, Clock, Executor, Foreseeing, Fuse, Halt, Ledger, Minter, Order, Turn, Workspace
+from tenuto.ports import (
+    Check,
+    Clock,
+    Executor,
+    Foreseeing,
+    Fuse,
+    Halt,
+    Ledger,
+    Minter,
+    Order,
+    Placed,
+    Turn,
+    Workspace,
+)
 
 #: One pass may settle, prepare and arm in several rounds; more than this without coming to rest is a fault of ours.
 ROUNDS = 24
@@ -61,6 +74,10 @@ class Deposed(Exception):
 
 class Restless(Exception):
     """A task did not come to rest within its rounds; it is left as it is and looked at later."""
+class Lapsed(Exception):
+    """The lease was not renewed in time, so another supervisor may lead by now: nothing is handed over."""
+
+
 
 
 @dataclass(frozen=True)
@@ -106,6 +123,8 @@ class Cycle:
         self.epoch: int | None = None
         self._told: dict[TaskId, Rung] = {}
         self.committed: Callable[[], None] = lambda: None
+        #: Whether the lease is still surely ours, by a clock that no other machine shares.
+        self.holds: Callable[[], bool] = lambda: True
         self._turns: WeakValueDictionary[TaskId, asyncio.Lock] = WeakValueDictionary()
         self._starting = asyncio.Lock()
 
@@ -148,11 +167,11 @@ class Cycle:
         observations: list[Observation] = [
             await self._executors[command.executor].look(command)
             for command in reconcile.subjects(snapshot)
-            if command.executor in self._executors
+            if command.executor in self._executors and self._reaches(command)
         ]
         now = self._clock.now()
         task = snapshot.task
-        first = Seen(snapshot, _nothing(snapshot), self.epoch, self._connected(snapshot))
+        first = self._seen(snapshot, _nothing(snapshot))
         ended = any(isinstance(o.facts, CommandFacts) and _turn_is_over(snapshot, o.facts) for o in observations)
         proof = not task.terminal and decide.needs_workspace(first, now)
         if ended or proof:
@@ -174,7 +193,29 @@ class Cycle:
             if wait.kind in (WaitKind.PATH, WaitKind.COMMIT)
         }
         found = reconcile.reconcile(snapshot, observations, resolved, self._clock.now())
-        return Seen(snapshot, found, self.epoch, self._connected(snapshot))
+        return self._seen(snapshot, found)
+
+    def _seen(self, snapshot: Snapshot, found: Reconciliation) -> Seen:
+        executor: object = self._executor(snapshot)
+        place = executor.place if isinstance(executor, Placed) else None
+        apart = self._apart(snapshot)
+        connected = self._connected(snapshot) and apart is None
+        return Seen(snapshot, found, self.epoch, connected, place=place, apart=apart)
+
+    def _reaches(self, command: Command) -> bool:
+        """Whether what became of a command can be looked at from here."""
+        executor: object = self._executors.get(command.executor)
+        return command.place is None or not isinstance(executor, Placed) or executor.reaches(command.place)
+
+    def _apart(self, snapshot: Snapshot) -> str | None:
+        """The host that has what is open of this task, or its conversation, where that is out of reach."""
+        for command in reconcile.subjects(snapshot):
+            if command.place is not None and not self._reaches(command):
+                return command.place.partition(":")[0]
+        talk, executor = snapshot.conversation, self._executor(snapshot)
+        if talk is None or talk.place is None or not isinstance(executor, Placed) or executor.carries(talk.place):
+            return None
+        return talk.place.partition(":")[0]
 
     def _with_released(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with the last attempt's send, and what rides in it, where a verdict settled it.
@@ -198,11 +239,15 @@ class Cycle:
                 return replace(snapshot, released=command, messages=(*snapshot.messages, *riders))
         return snapshot
 
-    def _connected(self, snapshot: Snapshot) -> bool:
+    def _executor(self, snapshot: Snapshot) -> Executor | None:
+        """The one that would carry the next turn."""
         name = (
             snapshot.conversation.executor if snapshot.conversation else self.executor_of(snapshot.task.agent.adapter)
         )
-        executor = self._executors.get(name)
+        return self._executors.get(name)
+
+    def _connected(self, snapshot: Snapshot) -> bool:
+        executor = self._executor(snapshot)
         return executor is not None and executor.connected()
 
     @staticmethod
@@ -293,6 +338,12 @@ class Cycle:
         return None
 
     async def _prepare(self, commit: Commit | None, point: str) -> None:
+                if seen.apart is not None:
+                    return Because(
+                        Rung.EXECUTOR,
+                        f"its turn is on {seen.apart}, which is not reached from here, and cannot be ended from here",
+                        f"a supervisor leads on {seen.apart}",
+                    )
         if commit is not None:
             await self._write(commit, point)
 
@@ -310,6 +361,11 @@ class Cycle:
             await executor.revoke(command, self.epoch)
 
     async def _continue(self, intent: Continue, seen: Seen, now: datetime) -> None:
+    def next_up(self) -> tuple[TaskId, ...]:
+        """Who stands first in line for the slots that are free now."""
+        held = sum(map(slots.holds, self._ledger.active(self._slots * 2 + 1)))
+        return slots.next_up(self._ledger.line(), self._slots - held)
+
         snapshot = seen.snapshot
         task = snapshot.task
         baseline: WorkspaceFacts | None = None
@@ -360,14 +416,21 @@ class Cycle:
             executor = self._executors[armed.command.executor]
             await executor.perform(armed, order)
             self._fuse.burn(f"{point}.handed_over")
+        self._must_hold()
 
     # -- orders
 
     def _turn_order(self, seen: Seen, written: arm.Written, prompt: str, secret: str) -> Turn:
+            self._must_hold()
         snapshot = seen.snapshot
         task, policy = snapshot.task, snapshot.run.policy
         given = self._given(written.command)
         given |= {"TENUTO_TOKEN": secret, "TENUTO_HOME": self._around.home}
+    def _must_hold(self) -> None:
+        """Raises Lapsed once another may lead: asked before arming, and again between the commit and the hand-over."""
+        if not self.holds():
+            raise Lapsed("the lease could not be renewed in time")
+
         return Turn(
             prompt=prompt,
             argv=task.agent.argv,
@@ -391,7 +454,7 @@ class Cycle:
 
     def _halt_order(self, seen: Seen) -> Halt | None:
         live = seen.snapshot.live_command
-        return Halt(live.id, seen.snapshot.run.policy.interrupt_grace) if live is not None else None
+        return Halt(live.id, seen.snapshot.run.policy.interrupt_grace, live.place) if live is not None else None
 
     def _given(self, command: Command) -> dict[str, str]:
         return {

@@ -17,7 +17,7 @@ from tenuto.engine.standing import Standing, standing
 from tenuto.engine.wheel import Wheel
 from tenuto.model.change import Commit
 from tenuto.model.fact import Fact, FactKind, Scalar
-from tenuto.model.faults import StorageFull
+from tenuto.model.faults import Corrupt, OutOfReach, StorageFull
 from tenuto.model.snapshot import Leadership
 from tenuto.ports import Clock, Fuse, Ledger
 
@@ -57,6 +57,13 @@ class Residency:
         self._gone = gone
         self._mine: Leadership | None = None
         self._stopping = asyncio.Event()
+        #: When the last renewal that succeeded was asked for, by a clock that never goes back.
+        self._renewed = clock.monotonic()
+        cycle.holds = self.holds
+
+    def holds(self) -> bool:
+        """Whether the lease is still surely ours: whoever waits for it to run out waits longer than this."""
+        return self._clock.monotonic() - self._renewed < (LIFE - MARGIN).total_seconds()
 
     @property
     def lease(self) -> Leadership | None:
@@ -65,14 +72,14 @@ class Residency:
 
     async def lead(self) -> Leadership | NotFree:
         """Take the lease, or say who has it."""
-        now = self._clock.now()
+        now, asked = self._clock.now(), self._clock.monotonic()
         candidate = replace(self._me, taken_at=now, renewed_at=now, expires_at=now + LIFE)
         self._fuse.burn("lead.before")
         taken = await self._ledger.lead(candidate, self._gone)
         self._fuse.burn("lead.taken")
         if taken is None:
             return NotFree(self._ledger.leadership())
-        self._mine = taken
+        self._mine, self._renewed = taken, asked
         self._cycle.epoch = taken.epoch
         await self._told(FactKind.SUPERVISOR_LEADS, taken)
         return taken
@@ -117,13 +124,13 @@ class Residency:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), timeout=HEARTBEAT.total_seconds())
                 return
-            now = self._clock.now()
+            now, asked = self._clock.now(), self._clock.monotonic()
             try:
                 renewed = await self._ledger.renew(mine, now, now + LIFE)
-            except StorageFull:
+            except (StorageFull, OutOfReach):
                 continue  # nothing can be armed either; whoever leads next is fenced by the epoch all the same
             if renewed is None:
                 raise Deposed("its lease was taken over")
-            self._mine = renewed
+            self._mine, self._renewed = renewed, asked
             if renewed.stop_asked_at is not None:
                 self.stop()

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from tenuto.engine.cycle import Cycle, Deposed, Rest, Restless
-from tenuto.model.faults import StorageFull
+from tenuto.engine.cycle import Cycle, Deposed, Lapsed, Rest, Restless
+from tenuto.model.decision import Rung
+from tenuto.model.faults import OutOfReach, StorageFull
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.ports import Clock, Fuse, Ledger
 
@@ -55,6 +56,7 @@ class Wheel:
         self._deposed: Deposed | None = None
         self.trouble = Trouble()
         self.served: Callable[[TaskId, Rest | None], None] = lambda _task, _rest: None
+        self._away = False
 
     def ring(self, task_id: TaskId) -> None:
         """Evidence or a verb concerns this task: look at it now."""
@@ -63,7 +65,10 @@ class Wheel:
 
     def ring_for(self, command_id: CommandId) -> None:
         """An executor has news of a command."""
-        command = self._ledger.command(command_id)
+        try:
+            command = self._ledger.command(command_id)
+        except OutOfReach:
+            return  # what is under way is looked at again without a ring
         if command is not None:
             self.ring(command.task_id)
 
@@ -81,9 +86,15 @@ class Wheel:
         async with asyncio.TaskGroup() as group:
             while not self._stopping and self._deposed is None:
                 self._bell.clear()
-                last = self._mind_the_clock(last)
-                self._start_due(group)
-                await self._sleep()
+                try:
+                    self._back_again()
+                    last = self._mind_the_clock(last)
+                    self._start_due(group)
+                    delay = self._delay()
+                except OutOfReach as gone:
+                    self._gone_away(gone)
+                    delay = AFTER_TROUBLE.total_seconds()
+                await self._sleep(delay)
         if self._deposed is not None:
             raise self._deposed
 
@@ -121,7 +132,8 @@ class Wheel:
     async def _serve(self, task_id: TaskId) -> None:
         try:
             rest = await self._cycle.serve(task_id)
-            self.trouble.text = self.trouble.since = None
+            if not self._away:
+                self.trouble.text = self.trouble.since = None
             self.trouble.restless.pop(task_id, None)
             if rest is not None and rest.look_again_at is not None:
                 self._watch[task_id] = rest.look_again_at
@@ -136,6 +148,13 @@ class Wheel:
             self.trouble.restless[task_id] = "it did not come to rest; looked at again later"
             self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
         except Exception as fault:  # noqa: BLE001 - one task's fault must not end the others' night
+        except (OutOfReach, Lapsed) as away:
+            self._gone_away(away)
+            self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
+        except Corrupt as broken:
+            _LOG.error("serving %s failed: %s", task_id, broken)
+            self.trouble.restless[task_id] = f"serving it failed: {broken}"
+            self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
             _LOG.exception("serving %s failed", task_id)
             self.trouble.restless[task_id] = f"serving it failed: {type(fault).__name__}"
             self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
@@ -147,7 +166,29 @@ class Wheel:
         self.trouble.text = text
         self.trouble.since = self.trouble.since or self._clock.now()
 
-    async def _sleep(self) -> None:
+    def _mind_the_line(self, task_id: TaskId, rest: Rest | None) -> None:
+        """Whoever waits for a slot hears of one that is free now, without waiting for its next look."""
+        if rest is not None and rest.because is not None and rest.because.rung is Rung.SLOT:
+            self._in_line.add(task_id)
+            return
+        self._in_line.discard(task_id)
+        if self._in_line:
+            self._rung.update(self._cycle.next_up())
+
+    def _gone_away(self, why: Exception) -> None:
+        self._away = True
+        self._in_trouble(_AWAY.format(why))
+
+    def _back_again(self) -> None:
+        """Go on once the database answers and the lease is held; raises OutOfReach while it does not."""
+        if self._away:
+            self._ledger.next_due()
+            if self._cycle.holds():
+                self._away = False
+                self.trouble.text = self.trouble.since = None
+
+    def _delay(self) -> float:
+        """Seconds until something is due, as far as is known now."""
         now = self._clock.now()
         moments = [when for task, when in self._watch.items() if task not in self._serving]
         if self.trouble.text is not None:
@@ -161,3 +202,6 @@ class Wheel:
             delay = BREATH  # what is due is being served; the end of any pass rings
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._bell.wait(), timeout=delay)
+        return delay
+
+    async def _sleep(self, delay: float) -> None:

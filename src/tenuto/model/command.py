@@ -58,7 +58,11 @@ class CommandKind(StrEnum):
 
 @dataclass(frozen=True)
 class Command:
-    """One side effect outside the database, with the fence it was decided under and the epoch that armed it."""
+    """One side effect outside the database, with the fence it was decided under and the epoch that armed it.
+
+    `place` is where its executor keeps its journal: which host, which directory, and which life of that directory.
+    `target` is the turn a steer is meant for, as the executor calls it: no other turn's acknowledgement counts.
+    """
 
     id: CommandId
     revision: int
@@ -91,6 +95,8 @@ class Command:
     @property
     def marker(self) -> str:
         return marker(self.id)
+    target: str | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True)

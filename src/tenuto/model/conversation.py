@@ -15,7 +15,10 @@ from tenuto.model.lifecycle import LeaseState
 
 @dataclass(frozen=True)
 class Conversation:
-    """One place of work. `identity` is what the outside calls it (a URL, a session id, a program's place)."""
+    """One place of work. `identity` is what the outside calls it (a URL, a session id, a program's place).
+
+    `place` is where its executor was when it was opened; None where that does not matter.
+    """
 
     id: ConversationId
     revision: int
@@ -31,3 +34,4 @@ class Conversation:
     handoff_to: ConversationId | None = None
     ended_at: datetime | None = None
     turns: int = 0
+    place: str | None = None

@@ -32,6 +32,28 @@ class Conflict(Mistake):
     code = "conflict"
 
 
+class Duplicate(Conflict):
+    """The same work is under way already; `see` shows it."""
+
+    code = "duplicate"
+
+
+class Pressed(Mistake):
+    """Too much at once: nothing was made. It may be asked again after `retry_after` seconds."""
+
+    code = "back_pressure"
+
+    def __init__(self, message: str, *, retry_after: int, field: str | None = None) -> None:
+        super().__init__(message, field=field)
+        self.retry_after = retry_after
+
+
+class Hurried(Pressed):
+    """One source asked too often; nothing was made."""
+
+    code = "rate_limited"
+
+
 class Refused(Mistake):
     """The request is understood and not allowed now; the message is the because."""
 
@@ -58,6 +80,10 @@ class UnsupportedVersion(Exception):
 
 class NoSupervisor(Exception):
     """No supervisor could be reached, and this verb needs one."""
+
+
+class OutOfReach(Exception):
+    """The registry's database cannot be reached; whether the last commit was made is not known. Nothing is armed."""
 
 
 class StorageFull(Exception):

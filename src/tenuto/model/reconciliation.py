@@ -139,7 +139,9 @@ class Reconciliation:
 class Seen:
     """All that a ladder may look at: the registry's snapshot, what was found outside, and our own standing.
 
-    `epoch` is None when this process does not lead (a reader explaining).
+    `epoch` is None when this process does not lead (a reader explaining). `steerable`: the executor can put words
+    into the very turn that is under way. `place` is where the executor is that would
+    carry the next turn; `apart` names the host that what is under way runs on, when nobody can look there from here.
     """
 
     snapshot: Snapshot
@@ -147,3 +149,6 @@ class Seen:
     epoch: int | None
     connected: bool
     notes: tuple[str, ...] = field(default=())
+    steerable: bool = False
+    place: str | None = None
+    apart: str | None = None

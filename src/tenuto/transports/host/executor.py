@@ -75,11 +75,15 @@ class HostExecutor:
         """Make this the journal's directory of a supervisor, listen at the bell; OSError when either cannot be."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lineage.join(self._folder, self._registry, epoch)
+        self._host = (host or socket.gethostname()).replace(":", "-")
+        self._shared = shared
+        self._place: whereabouts.Place | None = None
         self._epoch = epoch
         self._deaths.reap()
         await self._bell.open()
         self._open = True
 
+        self._place = whereabouts.Place(self._host, whereabouts.settle_in(self._folder), str(self._folder.absolute()))
     async def close(self) -> None:
         """Stop listening. Hosts and their programs go on."""
         self._open = False
@@ -93,6 +97,30 @@ class HostExecutor:
         return (
             self._open
             and os.access(self._folder, os.W_OK | os.X_OK)
+    @property
+    def place(self) -> str:
+        """Where its journals are; before it is open, where they were the last time."""
+        if self._place is None:
+            life = whereabouts.incarnation_of(self._folder) or ""
+            return str(whereabouts.Place(self._host, life, str(self._folder.absolute())))
+        return str(self._place)
+
+    def reaches(self, place: str) -> bool:
+        """Whether commands of a place can be looked at from here: their processes are this machine's."""
+        there = whereabouts.place_of(place)
+        return there is None or there.host == self._host
+
+    def carries(self, place: str) -> bool:
+        """Whether a conversation of a place can be carried on here: the same machine, or the same directories."""
+        return self._shared or self.reaches(place)
+
+    def _folder_of(self, place: str | None) -> Path:
+        """The directory of a command's journal: another home's on this machine, if it is still what it was."""
+        there = whereabouts.place_of(place) if place is not None else None
+        if there is not None and there.host == self._host and there.there:
+            return Path(there.folder)
+        return self._folder
+
             and lineage.covers(self._folder, self._registry, self._epoch)
         )
 
@@ -142,7 +170,8 @@ class HostExecutor:
 
     async def look(self, command: Command) -> Observation:
         """What the journal and the process table say of a command now."""
-        facts = None if command.kind is Kind.INTERRUPT else sight.at_a_glance(self._folder, command)
+        folder = self._folder_of(command.place)
+        facts = None if command.kind is Kind.INTERRUPT else sight.at_a_glance(folder, command)
         if facts is None:
             facts = await asyncio.to_thread(self._facts, command)
         here = command.id in self._launched or command.id in self._halting
@@ -281,7 +310,10 @@ class HostExecutor:
             return Unsent(reason)
         return _told(await asyncio.to_thread(self._facts, command))
 
-    async def _revoke(self, command_id: CommandId, epoch: int, reason: str, *, mendable: bool | None = None) -> bool:
+    async def _revoke(self, command: Command, epoch: int, reason: str, *, mendable: bool | None = None) -> bool:
+        if command.place is not None and not self.reaches(command.place):
+            return False
+        folder = self._folder_of(command.place)
         self._fuse.burn("revoke.before")
         now = self._clock.now()
         won = await asyncio.to_thread(
@@ -304,6 +336,9 @@ class HostExecutor:
             **self._marked("claimed"),
             "command": command.id,
             "attempt": command.attempt_id,
+        if order.place is not None and not self.reaches(order.place):
+            return Unknown("the host that its turn is on is not reached from here")
+        folder = self._folder_of(order.place)
             "task": command.task_id,
             "registry": self._registry,
             "epoch": command.epoch,
@@ -371,9 +406,10 @@ class HostExecutor:
         return sight.of_turn(self._folder, command, self._registry, launched_here=command.id in self._launched)
 
     def _adopt(self, command_id: CommandId) -> None:
+        folder = self._folder_of(command.place)
         """Hear the end of a host that another supervisor, or an earlier one, has started."""
-        if self._open and not self._deaths.watching(command_id):
-            host = journal.read(self._folder, command_id).host
+        if self._open and not self._deaths.watching(command.id):
+            host = journal.read(self._folder_of(command.place), command.id).host
             if host is not None:
                 self._deaths.watch(command_id, host)
 

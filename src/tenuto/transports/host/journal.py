@@ -35,6 +35,9 @@ AFTER: Final[Mapping[Mark, frozenset[Mark]]] = {
 }
 """Which mark may follow which."""
 
+SKEW: Final = 1
+"""How many versions apart a host and its readers may be: hosts go on while the program is replaced."""
+
 SETTLED: Final = frozenset({Mark.REVOKED, Mark.ENDED, Mark.FAILED})
 
 

@@ -194,6 +194,7 @@ CREATE INDEX report_of_task ON report (task_id, id)
 ;;
 CREATE TABLE sample (
 	id TEXT NOT NULL,
+	place TEXT,
 	task_id TEXT NOT NULL,
 	fence TEXT NOT NULL,
 	members TEXT NOT NULL,
@@ -361,6 +362,8 @@ CREATE TABLE message (
 	policy TEXT NOT NULL,
 	text TEXT,
 	size BIGINT NOT NULL,
+	target TEXT,
+	place TEXT,
 	state TEXT NOT NULL,
 	created_at BIGINT NOT NULL,
 	not_before BIGINT NOT NULL,

@@ -202,6 +202,7 @@ CREATE TABLE report (
 ;;
 CREATE INDEX report_of_task ON report (task_id, id)
 ;;
+	place TEXT,
 CREATE TABLE sample (
 	id TEXT NOT NULL,
 	task_id TEXT NOT NULL,
@@ -376,6 +377,8 @@ CREATE TABLE message (
 	task_id TEXT NOT NULL,
 	sender TEXT NOT NULL,
 	kind TEXT NOT NULL,
+	target TEXT,
+	place TEXT,
 	policy TEXT NOT NULL,
 	text TEXT,
 	size INTEGER NOT NULL,
