@@ -18,7 +18,7 @@ from tenuto.model.evidence import Observation
 from tenuto.model.fact import Event, Scalar
 from tenuto.model.ids import CommandId, MessageId, RunId, TaskId, TextId
 from tenuto.model.message import Message
-from tenuto.model.snapshot import Leadership, Registry, Snapshot, Token
+from tenuto.model.snapshot import InLine, Leadership, Registry, Snapshot, Token
 from tenuto.model.work import Acceptance, Agent, Report, Run, Task, Text, Wait, Wake
 
 
@@ -241,8 +241,34 @@ class Reader(Protocol):
 
     def last_event(self) -> int: ...
 
-    def replayed(self, scope: str, key: str) -> tuple[str, Mapping[str, Scalar]] | None:
-        """The digest and result a key was used with, if it was."""
+    def line(self) -> tuple[InLine, ...]:
+        """Who stands in line for a slot, oldest first."""
+        ...
+
+    def active(self, limit: int) -> tuple[Task, ...]:
+        """Active tasks, oldest first."""
+        ...
+
+    def twins(self, digest: str, cwd: str) -> tuple[Task, ...]:
+        """Unfinished tasks in a directory whose objective has this sha256 (hex), oldest first."""
+        ...
+
+    def spawned(self, source: str, since: datetime) -> tuple[int, datetime | None]:
+        """How many tasks a source has spawned after an instant, and when the first of them was."""
+        ...
+
+    def spawned_pending(self) -> int:
+        """How many spawned tasks stand in line and never started."""
+        ...
+
+    def named_tokens(self) -> tuple[Token, ...]:
+        """Tokens that were made by hand, revoked ones too, oldest first."""
+        ...
+
+    def replayed(
+        self, scope: str, key: str, since: datetime | None = None
+    ) -> tuple[str, Mapping[str, Scalar]] | None:
+        """The digest and result a key was used with, if it was, at `since` or later."""
         ...
 
     def counts(self) -> Mapping[str, int]:
@@ -302,6 +328,27 @@ class Unreadable:
 
     name: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """A playbook as it lies somewhere: where it was found, its text, and the directory its paths are relative to."""
+
+    scope: str
+    name: str
+    text: str
+    root: str | None = None
+
+
+class Playbooks(Protocol):
+    """Where playbooks are kept. Callers give a name and never a path."""
+
+    def find(self, name: str, scope: str | None, cwd: str | None) -> Found:
+        """The playbook of that name in a scope, or in the first scope that has it (project, user, built-in).
+
+        `cwd` says which project is meant. Raises NotFound, or Mistake for one that cannot be read.
+        """
+        ...
 
 
 class Spool(Protocol):

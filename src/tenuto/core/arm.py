@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tenuto.core import progress, tenancy
+from tenuto.core import progress, settle, tenancy
 from tenuto.core.draft import Draft, New, text_of
 from tenuto.model.change import Commit, Guard
 from tenuto.model.command import Attempt, Command, CommandKind
@@ -115,6 +115,8 @@ def turn(
         active_since_report=timedelta(0) if asks_report else task.active_since_report,
         last_served_at=now,
         waiting_since=None,
+        ready_at=None,
+        ready_note=None,
         look_at=now + policy.turn_limit + policy.interrupt_grace,
     )
     draft.note(FactKind.ATTEMPT_ARMED, attempt=attempt.id, number=number, reason=intent.reason, anyway=intent.anyway)
@@ -177,9 +179,9 @@ def _side(
         created_at=now,
         deadline=now + snapshot.run.policy.check_limit,
         armed_at=now,
+        place=place,
     )
 
-        place=place,
 
 def policy_until(seen: Seen, now: datetime) -> datetime:
     """How long what was seen may be acted on."""
@@ -219,7 +221,7 @@ def start(seen: Seen, now: datetime, new: New) -> Commit | None:
     """Give the task a slot."""
     draft = Draft(seen.snapshot, now, new)
     draft.move(TaskEvent.STARTED)
-    draft.change(started_at=seen.snapshot.task.started_at or now, waiting_since=now, look_at=now)
+    draft.change(started_at=seen.snapshot.task.started_at or now, waiting_since=now, look_at=now, queued_at=None)
     return draft.commit(valid_until=policy_until(seen, now))
 
 
@@ -254,12 +256,29 @@ def ask(seen: Seen, question: str, now: datetime, new: New) -> Commit | None:
     return draft.commit()
 
 
-def rest(seen: Seen, look_at: datetime | None, because: Because | None, now: datetime, new: New) -> Commit | None:
-    """Write down when to look again, if it is not written already, and `because` where it is news."""
-    if seen.snapshot.task.look_at == look_at and because is None:
+def close_ready(seen: Seen, now: datetime, new: New) -> Commit | None:
+    """The agent said that its work is ready, and nobody said more: the same claim as any other."""
+    draft = Draft(seen.snapshot, now, new)
+    note = seen.snapshot.task.ready_note or "completion-ready"
+    settle.claim(draft, note, f"ready to be closed since the grace began: {note}", seen.snapshot.live)
+    return draft.commit()
+
+
+def rest(
+    seen: Seen,
+    look_at: datetime | None,
+    because: Because | None,
+    now: datetime,
+    new: New,
+    *,
+    in_line: bool = False,
+) -> Commit | None:
+    """Write down when to look again, whether it stands in line for a slot, and `because` where it is news."""
+    task = seen.snapshot.task
+    if task.look_at == look_at and because is None and (task.queued_at is not None) == in_line:
         return None
     draft = Draft(seen.snapshot, now, new)
-    draft.change(look_at=look_at)
+    draft.change(look_at=look_at, queued_at=(task.queued_at or now) if in_line else None)
     if because is not None:
         draft.note(FactKind.RESTED, rung=because.rung, sentence=because.sentence[:500], change=because.change[:500])
     return draft.commit()
@@ -277,6 +296,8 @@ def open_conversation(seen: Seen, executor: str, now: datetime, new: New) -> Com
     else:
         place = f"{snapshot.task.agent.adapter}:{snapshot.task.id}/{snapshot.task.lease_number + 1}"
         candidate = tenancy.register(snapshot.task, place, executor, now, new, holder)
+        where = holder.place if holder is not None and seen.apart is not None else seen.place
+        candidate = replace(candidate, place=where)
         draft.puts.append(candidate)
         draft.note(FactKind.CONVERSATION_OPENED, conversation=candidate.id)
         if holder is None:
@@ -296,8 +317,6 @@ def open_conversation(seen: Seen, executor: str, now: datetime, new: New) -> Com
 
 def _cut_short(seen: Seen) -> bool:
     last = seen.snapshot.last
-        where = holder.place if holder is not None and seen.apart is not None else seen.place
-        candidate = replace(candidate, place=where)
     return last is not None and last.outcome is not None and last.outcome not in ("turn_end", "unsent")
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from tenuto.core import reconcile, rungs, wake
+from tenuto.core import reconcile, rungs, slots, wake
 from tenuto.model.command import CommandKind
 from tenuto.model.decision import (
     Because,
+    CloseReady,
     Continue,
     Decision,
     GiveSlotBack,
@@ -21,6 +22,7 @@ from tenuto.model.decision import (
     Interrupt,
     OpenCapWait,
     OpenConversation,
+    OpenPersonWait,
     Revoke,
     RunCheck,
     Rung,
@@ -69,6 +71,9 @@ def _decide(seen: Seen, now: datetime) -> Decision:
                 return Decision(intent=Revoke(finding.command.id))
         if halt := _halt(seen, now):
             return Decision(intent=halt)
+        closes = slots.closes_at(task, seen.snapshot.run.policy)
+        if closes is not None and closes <= now:
+            return Decision(intent=CloseReady())
     if task.claim is not None and not task.terminal:
         return _judge(seen, now)
     return _continue(seen, now)
@@ -144,6 +149,11 @@ def _preparation(because: Because, seen: Seen, now: datetime) -> Intent | None:
             return Sampled()
         case Rung.CAP if not wake.cap_wait_open(snapshot):
             return OpenCapWait(because.sentence)
+        case Rung.SLOT if slots.expired(snapshot.task, snapshot.run.policy, now):
+            return OpenPersonWait(
+                "it stood in line for a slot too long and was never started. Answer to let it stand in line again, "
+                "or cancel it"
+            )
         case _:
             return GiveSlotBack() if _rested(because, seen, now) else None
 
@@ -163,6 +173,7 @@ RESTING = frozenset(
         Rung.NOTHING_ASKED,
         Rung.SPACING,
         Rung.CAP,
+        Rung.READY,
     }
 )
 

@@ -127,7 +127,7 @@ class Draft:
         task = self.snapshot.task
         ending = Disposition(reason, source, task.state, reference, verified)
         self.move(event, reason=reason, reference=reference, verified=verified, source=source)
-        self.change(disposition=ending, ended_at=self.now, claim=None, stalled_at=None, look_at=None)
+        self.change(disposition=ending, ended_at=self.now, claim=None, stalled_at=None, look_at=None, queued_at=None)
         for wait in self.snapshot.waits:
             self.close_wait(wait, "the task ended")
         self.consume_wakes(None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
 
-from tenuto.core import reconcile, tenancy, wake
+from tenuto.core import reconcile, slots, tenancy, wake
 from tenuto.model.command import AttemptOutcome, CommandKind
 from tenuto.model.decision import Because, Rung
 from tenuto.model.evidence import WorkspaceKind
@@ -232,7 +232,7 @@ def nothing_asked(seen: Seen, now: datetime) -> Because | None:
 
 def slot(seen: Seen, now: datetime) -> Because | None:
     snapshot = seen.snapshot
-    if snapshot.task.state is not TaskState.PENDING or snapshot.slots_used < snapshot.slots:
+    if snapshot.task.state is not TaskState.PENDING or slots.may_start(snapshot):
         return None
     if giver := slots.giver(snapshot):
         sentence = f"it takes over the slot of {short(giver)}, which still holds it"
@@ -383,6 +383,7 @@ CONTINUE: tuple[Check, ...] = (
     paused,
     stalled,
     claim,
+    ready,
     manual,
     nothing_asked,
     slot,

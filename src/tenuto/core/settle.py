@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tenuto.core import progress, signal, tenancy, wake
+from tenuto.core import progress, signal, slots, tenancy, wake
 from tenuto.core.draft import Draft, New
 from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
@@ -127,7 +127,7 @@ def _undone(draft: Draft, finding: Undone) -> None:
     draft.command(command, CommandEvent.PROVEN_UNDONE, detail=finding.reason)
     if command.kind is not CommandKind.SEND:
         if finding.mendable and command.kind is CommandKind.CHECK:
-            draft.change(claim=None)
+            _unclaimed(draft)
             _ask(draft, f"the acceptance check could not be started: {finding.reason}", None)
         elif command.kind is CommandKind.CHECK:
             _tried(draft, finding.reason)
@@ -469,7 +469,7 @@ def _tried(draft: Draft, why: str) -> None:
     draft.change(claim=replace(standing, tries=tries))
     draft.look_now()
     if tries >= draft.before.run.policy.check_tries:
-        draft.change(claim=None)
+        _unclaimed(draft)
         _ask(draft, f"its acceptance check came to no result {tries} times (last: {why}). Is the work done?", None)
 
 
@@ -482,8 +482,16 @@ def _judged(draft: Draft, seen: Seen) -> None:
     elif facts.holds is False:
         _refuted(draft, facts.reason)
     elif draft.now - draft.task.claim.made_at >= draft.before.run.policy.check_limit:
-        draft.change(claim=None)
+        _unclaimed(draft)
         _ask(draft, f"whether its acceptance holds cannot be told: {facts.reason}. Is the work done?", None)
+
+
+def _unclaimed(draft: Draft) -> None:
+    """The claim is off. What it had given up, its slot, it has again only if one is left; else it returns in line."""
+    draft.change(claim=None)
+    if draft.task.state is TaskState.ACTIVE and draft.snapshot.live is None and slots.full(draft.before):
+        draft.move(TaskEvent.SLOT_GIVEN_BACK)
+        draft.change(waiting_since=None, queued_at=draft.now)
 
 
 def _verified(draft: Draft) -> None:
@@ -503,7 +511,8 @@ def _refuted(draft: Draft, why: str) -> None:
     """The claim does not hold: the agent is told in its next prompt, and the turn counts as no progress."""
     draft.note(FactKind.TASK_CHECK_FAILED, why=why)
     draft.message("tenuto", MessageKind.CHECK_FAILED, why)
-    draft.change(claim=None, standing=Standing.WORKING, standing_reason=f"the acceptance did not hold: {why}")
+    _unclaimed(draft)
+    draft.change(standing=Standing.WORKING, standing_reason=f"the acceptance did not hold: {why}")
     last = draft.snapshot.last
     if draft.task.agent.resumable or last is None or last.signal == "complete":
         _measure(draft, None, None, count=True)

@@ -17,13 +17,14 @@ from typing import assert_never
 from weakref import WeakValueDictionary
 
 from tenuto import prompts
-from tenuto.core import arm, decide, progress, reconcile, rungs
+from tenuto.core import arm, decide, progress, reconcile, rungs, slots
 from tenuto.core.settle import settle
 from tenuto.engine.prompting import Prompter
 from tenuto.model.change import Busy, Commit, Committed, KeyConflict, NotLeader, Replayed, Stale
 from tenuto.model.command import AttemptOutcome, Command, CommandKind
 from tenuto.model.decision import (
     Because,
+    CloseReady,
     Continue,
     Decision,
     GiveSlotBack,
@@ -31,6 +32,7 @@ from tenuto.model.decision import (
     Interrupt,
     OpenCapWait,
     OpenConversation,
+    OpenPersonWait,
     Revoke,
     RunCheck,
     Rung,
@@ -72,12 +74,12 @@ class Deposed(Exception):
     """Another supervisor leads; this one must not write or act any more."""
 
 
-class Restless(Exception):
-    """A task did not come to rest within its rounds; it is left as it is and looked at later."""
 class Lapsed(Exception):
     """The lease was not renewed in time, so another supervisor may lead by now: nothing is handed over."""
 
 
+class Restless(Exception):
+    """A task did not come to rest within its rounds; it is left as it is and looked at later."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,10 @@ class Cycle:
         self._slots = slots
         self._prompter = Prompter(ledger)
         self.epoch: int | None = None
-        self._told: dict[TaskId, Rung] = {}
-        self.committed: Callable[[], None] = lambda: None
         #: Whether the lease is still surely ours, by a clock that no other machine shares.
         self.holds: Callable[[], bool] = lambda: True
+        self._told: dict[TaskId, Rung] = {}
+        self.committed: Callable[[], None] = lambda: None
         self._turns: WeakValueDictionary[TaskId, asyncio.Lock] = WeakValueDictionary()
         self._starting = asyncio.Lock()
 
@@ -281,7 +283,8 @@ class Cycle:
             written = seen.snapshot.task.look_at
             look_at = written if written is None or written > now else None
             news = None if because is not None and because.rung is Rung.LIVE else news
-        commit = arm.rest(seen, look_at, news, now, self._mint.new)
+        in_line = because is not None and because.rung is Rung.SLOT
+        commit = arm.rest(seen, look_at, news, now, self._mint.new, in_line=in_line)
         if commit is not None and await self._write(commit, "rest") and because is not None:
             self._told[task_id] = because.rung
 
@@ -325,12 +328,22 @@ class Cycle:
                 await self._prepare(arm.sampled(seen, now, new), "sample")
             case OpenCapWait(question):
                 await self._prepare(arm.cap_wait(seen, question, now, new), "cap")
+            case OpenPersonWait(question):
+                await self._prepare(arm.ask(seen, question, now, new), "ask")
+            case CloseReady():
+                await self._prepare(arm.close_ready(seen, now, new), "close_ready")
             case Continue():
                 await self._continue(intent, seen, now)
             case RunCheck():
                 await self._act(arm.check(seen, now, new), self._check_order(seen), "check")
             case Interrupt(attempt_id):
                 halt = self._halt_order(seen)
+                if seen.apart is not None:
+                    return Because(
+                        Rung.EXECUTOR,
+                        f"its turn is on {seen.apart}, which is not reached from here, and cannot be ended from here",
+                        f"a supervisor leads on {seen.apart}",
+                    )
                 if halt is not None:
                     await self._act(arm.interrupt(seen, attempt_id, now, new), halt, "interrupt")
             case _ as never:
@@ -338,12 +351,6 @@ class Cycle:
         return None
 
     async def _prepare(self, commit: Commit | None, point: str) -> None:
-                if seen.apart is not None:
-                    return Because(
-                        Rung.EXECUTOR,
-                        f"its turn is on {seen.apart}, which is not reached from here, and cannot be ended from here",
-                        f"a supervisor leads on {seen.apart}",
-                    )
         if commit is not None:
             await self._write(commit, point)
 
@@ -351,8 +358,13 @@ class Cycle:
         """Give the task a slot: one task at a time, counting again, so that no two take the last one."""
         async with self._starting:
             fresh = self._ledger.snapshot(seen.snapshot.task.id, self._slots)
-            if fresh is not None and fresh.slots_used < fresh.slots:
+            if fresh is not None and slots.may_start(fresh):
                 await self._prepare(arm.start(seen, self._clock.now(), self._mint.new), "start")
+
+    def next_up(self) -> tuple[TaskId, ...]:
+        """Who stands first in line for the slots that are free now."""
+        held = sum(map(slots.holds, self._ledger.active(self._slots * 2 + 1)))
+        return slots.next_up(self._ledger.line(), self._slots - held)
 
     async def _revoke(self, seen: Seen, command_id: CommandId) -> None:
         command = next(c for c in reconcile.subjects(seen.snapshot) if c.id == command_id)
@@ -361,11 +373,6 @@ class Cycle:
             await executor.revoke(command, self.epoch)
 
     async def _continue(self, intent: Continue, seen: Seen, now: datetime) -> None:
-    def next_up(self) -> tuple[TaskId, ...]:
-        """Who stands first in line for the slots that are free now."""
-        held = sum(map(slots.holds, self._ledger.active(self._slots * 2 + 1)))
-        return slots.next_up(self._ledger.line(), self._slots - held)
-
         snapshot = seen.snapshot
         task = snapshot.task
         baseline: WorkspaceFacts | None = None
@@ -409,28 +416,32 @@ class Cycle:
         """Commit, and only then hand over. What came of it is for the next look to say."""
         if written is None:
             return
+        self._must_hold()
         committed = await self._write(written.commit, point)
         if committed is None:
             return
         for armed in committed.armed:
+            self._must_hold()
             executor = self._executors[armed.command.executor]
             await executor.perform(armed, order)
             self._fuse.burn(f"{point}.handed_over")
-        self._must_hold()
 
-    # -- orders
-
-    def _turn_order(self, seen: Seen, written: arm.Written, prompt: str, secret: str) -> Turn:
-            self._must_hold()
-        snapshot = seen.snapshot
-        task, policy = snapshot.task, snapshot.run.policy
-        given = self._given(written.command)
-        given |= {"TENUTO_TOKEN": secret, "TENUTO_HOME": self._around.home}
     def _must_hold(self) -> None:
         """Raises Lapsed once another may lead: asked before arming, and again between the commit and the hand-over."""
         if not self.holds():
             raise Lapsed("the lease could not be renewed in time")
 
+    # -- orders
+
+    def _turn_order(self, seen: Seen, written: arm.Written, prompt: str, secret: str) -> Turn:
+        snapshot = seen.snapshot
+        task, policy = snapshot.task, snapshot.run.policy
+        given = self._given(written.command)
+        given |= {"TENUTO_TOKEN": secret, "TENUTO_HOME": self._around.home}
+        if task.unattended:
+            given["TENUTO_UNATTENDED"] = "1"
+        if task.delivery is not None:
+            given["TENUTO_DELIVERY"] = task.delivery
         return Turn(
             prompt=prompt,
             argv=task.agent.argv,

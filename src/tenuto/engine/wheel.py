@@ -28,6 +28,8 @@ BREATH = 0.05
 FAR = timedelta(days=3650)
 MANY = 100_000
 
+_AWAY = "the registry's database cannot be reached; nothing is armed until it can: {}"
+
 _LOG = logging.getLogger("tenuto.wheel")
 
 
@@ -52,11 +54,12 @@ class Wheel:
         self._rung: set[TaskId] = set()
         self._watch: dict[TaskId, datetime] = {}
         self._serving: set[TaskId] = set()
+        self._in_line: set[TaskId] = set()
         self._stopping = False
+        self._away = False
         self._deposed: Deposed | None = None
         self.trouble = Trouble()
         self.served: Callable[[TaskId, Rest | None], None] = lambda _task, _rest: None
-        self._away = False
 
     def ring(self, task_id: TaskId) -> None:
         """Evidence or a verb concerns this task: look at it now."""
@@ -135,6 +138,7 @@ class Wheel:
             if not self._away:
                 self.trouble.text = self.trouble.since = None
             self.trouble.restless.pop(task_id, None)
+            self._mind_the_line(task_id, rest)
             if rest is not None and rest.look_again_at is not None:
                 self._watch[task_id] = rest.look_again_at
             self.served(task_id, rest)
@@ -144,10 +148,6 @@ class Wheel:
             self._in_trouble(f"the disk is full; nothing is armed until there is room: {full}")
             self.trouble.restless[task_id] = "the disk was full when it was served"
             self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
-        except Restless:
-            self.trouble.restless[task_id] = "it did not come to rest; looked at again later"
-            self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
-        except Exception as fault:  # noqa: BLE001 - one task's fault must not end the others' night
         except (OutOfReach, Lapsed) as away:
             self._gone_away(away)
             self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
@@ -155,16 +155,16 @@ class Wheel:
             _LOG.error("serving %s failed: %s", task_id, broken)
             self.trouble.restless[task_id] = f"serving it failed: {broken}"
             self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
+        except Restless:
+            self.trouble.restless[task_id] = "it did not come to rest; looked at again later"
+            self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
+        except Exception as fault:  # noqa: BLE001 - one task's fault must not end the others' night
             _LOG.exception("serving %s failed", task_id)
             self.trouble.restless[task_id] = f"serving it failed: {type(fault).__name__}"
             self._watch[task_id] = self._clock.now() + AFTER_TROUBLE
         finally:
             self._serving.discard(task_id)
             self._bell.set()
-
-    def _in_trouble(self, text: str) -> None:
-        self.trouble.text = text
-        self.trouble.since = self.trouble.since or self._clock.now()
 
     def _mind_the_line(self, task_id: TaskId, rest: Rest | None) -> None:
         """Whoever waits for a slot hears of one that is free now, without waiting for its next look."""
@@ -187,6 +187,10 @@ class Wheel:
                 self._away = False
                 self.trouble.text = self.trouble.since = None
 
+    def _in_trouble(self, text: str) -> None:
+        self.trouble.text = text
+        self.trouble.since = self.trouble.since or self._clock.now()
+
     def _delay(self) -> float:
         """Seconds until something is due, as far as is known now."""
         now = self._clock.now()
@@ -200,8 +204,8 @@ class Wheel:
         delay = max((until - now).total_seconds(), 0.0)
         if self._serving and delay == 0.0:
             delay = BREATH  # what is due is being served; the end of any pass rings
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._bell.wait(), timeout=delay)
         return delay
 
     async def _sleep(self, delay: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._bell.wait(), timeout=delay)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tenuto.model.command import Armed, Attempt, Command
 from tenuto.model.conversation import Conversation
@@ -19,6 +19,9 @@ from tenuto.model.ids import CommandId
 from tenuto.model.message import Message
 from tenuto.model.snapshot import Registry, Token
 from tenuto.model.work import Report, Run, Task, Text, Wait, Wake
+
+#: For how long an idempotency key is known; the same key means something new after that.
+KEY_LIFE = timedelta(hours=24)
 
 Row = Registry | Run | Task | Conversation | Attempt | Command | Wait | Wake | Message | Report | Text | Sample | Token
 

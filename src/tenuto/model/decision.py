@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from tenuto.model.ids import AttemptId, CommandId
+from tenuto.model.ids import AttemptId, CommandId, MessageId
 from tenuto.model.work import WakeKind
 
 
@@ -39,7 +39,9 @@ class Rung(StrEnum):
     SPACING = "spacing"
     CAP = "cap"
     CLAIM = "claim"
+    READY = "ready"
     NOTHING_ASKED = "nothing_asked"
+    STEER = "steer"
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,14 @@ class Interrupt:
 
 
 @dataclass(frozen=True)
+class SteerTurn:
+    """Put waiting messages into the turn under way, which the executor calls `turn`."""
+
+    messages: tuple[MessageId, ...]
+    turn: str
+
+
+@dataclass(frozen=True)
 class OpenConversation:
     """Give the task a fresh conversation, which claims the lease; the old one, if any, is superseded."""
 
@@ -104,12 +114,38 @@ class Revoke:
 
 @dataclass(frozen=True)
 class OpenCapWait:
-    """Turn a reached cap into a wait with a reason."""
+    """Turn a reached cap into a wait with a reason; `cap` is its name."""
+
+    question: str
+    cap: str
+
+
+@dataclass(frozen=True)
+class OpenPersonWait:
+    """Ask a person about what cannot go on by itself."""
 
     question: str
 
 
-Intent = Continue | RunCheck | Interrupt | OpenConversation | StartTask | GiveSlotBack | Sampled | Revoke | OpenCapWait
+@dataclass(frozen=True)
+class CloseReady:
+    """Take a signal of readiness whose grace has passed for a claim of completion."""
+
+
+Intent = (
+    Continue
+    | RunCheck
+    | Interrupt
+    | SteerTurn
+    | OpenConversation
+    | StartTask
+    | GiveSlotBack
+    | Sampled
+    | Revoke
+    | OpenCapWait
+    | OpenPersonWait
+    | CloseReady
+)
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from tenuto.model.command import Attempt, Command
 from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Sample
+from tenuto.model.fact import Event
 from tenuto.model.ids import TaskId, TokenId
 from tenuto.model.leadership import Leadership
 from tenuto.model.lifecycle import TaskState
 from tenuto.model.message import Message
 from tenuto.model.work import Run, Task, Wait, Wake
 
-__all__ = ["Leadership", "Registry", "Role", "Snapshot", "Token"]
+__all__ = ["InLine", "Leadership", "Registry", "Role", "Snapshot", "Token"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Token:
-    """A bearer token as the registry knows it: its sha256 in hex, what it opens, and whose lease it is bound to."""
+    """A bearer token as the registry knows it: its sha256 in hex, what it opens, and whose lease it is bound to.
+
+    `name` is what an operator calls a token that was made by hand; those of turns have none.
+    """
 
     id: TokenId
     revision: int
@@ -53,6 +57,30 @@ class Token:
     lease_number: int | None
     created_at: datetime
     revoked_at: datetime | None = None
+    name: str | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class InLine:
+    """A task that stands in line for a slot. `giver` is whose slot passes to it, while that task still holds it."""
+
+    task_id: TaskId
+    started_at: datetime | None
+    created_at: datetime
+    look_at: datetime | None
+    inherits: bool = False
+    giver: TaskId | None = None
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What all tasks of a run took; `cost` is the largest sum in one currency, in millionths of it."""
+
+    attempts: int = 0
+    live_time: timedelta = timedelta(0)
+    tokens: int = 0
+    cost: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,8 +91,12 @@ class Snapshot:
     `last` is the newest attempt that ended. `commands` are the open ones, of any kind. `checks` are the settled CHECK
     and INTERRUPT commands bound to the live or the last attempt, newest first, at most 8. `waits` are open, `wakes`
     pending, `messages` deferred, waiting for a retry or carried, oldest first. `samples` are the newest three.
-    `slots_used` counts active tasks up to `slots`. `others` are the states of tasks that open waits hang on.
+    `slots_used` counts the tasks that hold a slot, up to `slots`: active, and no claim of completion is being judged.
+    `line` are the tasks that stand in line for one, the task itself among them; read for a pending task only.
+    `others` are the states of tasks that open waits hang on.
     `released` is the send of the last attempt where a verdict settled it and not evidence: it is still looked at.
+    `children` are the task's own where an open wait hangs on them, `news` the run's next events where the task is its
+    coordinator, and `spent` what the run has spent where it has a cap.
     """
 
     registry: Registry
@@ -84,3 +116,7 @@ class Snapshot:
     slots: int
     others: Mapping[TaskId, TaskState] = field(default_factory=dict)
     released: Command | None = None
+    children: tuple[Task, ...] = ()
+    news: tuple[Event, ...] = ()
+    spent: Spent = field(default_factory=Spent)
+    line: tuple[InLine, ...] = ()

@@ -132,8 +132,17 @@ class Task:
     """The durable assignee of one piece of work.
 
     `look_at` is when the task must be looked at again at the latest; None means: when evidence rings.
-    `note` is a text of our own for the next prompt (a failed check, an answer). `lease_number` counts leases
-    that were ever given, `attempts` and `faults` what was spent.
+    `lease_number` counts leases that were ever given, `attempts` and `faults` what was spent.
+
+    `steered_at` is when words last went into a turn of it under way. A coordinator has been told of its run up to
+    event `informed`, last at `informed_at`; `told_at` is when the task's own end was told to its parent. `live_time`,
+    `tokens` and `cost` (millionths of `currency`) are what its ended turns took, `max_*` its caps.
+
+    What spawning adds: `spawned_by` is the source its rate is counted for (None: made by `tenuto run`), `playbook` what
+    it was made from, `delivery` how its work is to be handed in, `auto_close` whether a signal of readiness closes it
+    after a grace, `unattended` whether somebody can be asked. `slot_from` is the task whose slot passes to this one.
+    `queued_at` is since when it stands in line for a slot; None: it does not. `ready_at` and `ready_note` are the
+    agent's signal that its work can be closed.
     """
 
     id: TaskId
@@ -168,6 +177,26 @@ class Task:
     last_served_at: datetime | None = None
     waiting_since: datetime | None = None
     look_at: datetime | None = None
+    steered_at: datetime | None = None
+    informed: int = 0
+    informed_at: datetime | None = None
+    told_at: datetime | None = None
+    max_live: timedelta | None = None
+    max_tokens: int | None = None
+    max_cost: int | None = None
+    live_time: timedelta = timedelta(0)
+    tokens: int = 0
+    cost: int = 0
+    currency: str | None = None
+    spawned_by: str | None = None
+    playbook: str | None = None
+    delivery: str | None = None
+    auto_close: bool = False
+    unattended: bool = False
+    slot_from: TaskId | None = None
+    queued_at: datetime | None = None
+    ready_at: datetime | None = None
+    ready_note: str | None = None
 
     @property
     def terminal(self) -> bool:
@@ -183,6 +212,7 @@ class WaitKind(StrEnum):
     COMMIT = "commit"
     TIME = "time"
     CAP = "cap"
+    CHILDREN = "children"
 
 
 #: Waits that only a person can end; all others end by themselves.
@@ -193,8 +223,9 @@ HUMAN_WAITS = frozenset({WaitKind.HUMAN, WaitKind.PERMISSION, WaitKind.CAP})
 class Wait:
     """A durable reason not to continue.
 
-    `question` is shown to the operator. `subject` is what a dependency hangs on (a task, a path, `ref into branch`);
-    `until` is the instant a time or limit wait ends at.
+    `question` is shown to the operator. `subject` is what a dependency hangs on (a task, a path, `ref into branch`,
+    `any` or `all` of the children with the names of those that are meant, if not all are) or the cap that is
+    reached; `until` is the instant a time or limit wait ends at.
     """
 
     id: WaitId
@@ -212,7 +243,10 @@ class Wait:
 
 
 class WakeKind(StrEnum):
+    """MESSAGE: words are to be delivered; by the operator where somebody has asked, else by a neighbour."""
+
     EVENT = "event"
+    MESSAGE = "message"
     IDLE = "idle"
     CHECKPOINT = "checkpoint"
     MANUAL = "manual"

@@ -23,7 +23,7 @@ from tenuto.model.faults import Corrupt
 from tenuto.model.ids import ALPHABET, LETTERS, CommandId, MessageId, RunId, TaskId, TextId
 from tenuto.model.lifecycle import AttemptState, CommandState, TaskState
 from tenuto.model.message import Message
-from tenuto.model.snapshot import Leadership, Registry, Snapshot, Token
+from tenuto.model.snapshot import InLine, Leadership, Registry, Snapshot, Token
 from tenuto.model.work import Report, Run, Task, Text, Wait, WaitKind, Wake
 from tenuto.store import leader, tables
 from tenuto.store.audit import Contradiction, contradictions
@@ -37,6 +37,10 @@ SIDE_COMMANDS = 8
 MESSAGES = 200
 #: How many reconciliations a snapshot carries.
 SAMPLES = 3
+#: The most tasks in line for a slot that are looked at; who stands behind them waits until they are fewer.
+LINE = 500
+#: The most tokens that are listed.
+NAMED = 500
 
 _LIMIT: BindParameter[int] = bindparam("most")
 _TEN: ColumnClause[int] = literal_column("10")
@@ -92,8 +96,52 @@ _PENDING_WAKES = _of(tables.WAKE, _is(tables.WAKE, "task_id"), text("consumed_at
 _UNDELIVERED = _oldest(tables.MESSAGE, _is(tables.MESSAGE, "task_id"), text(tables.UNDELIVERED_MESSAGE))
 _SAMPLES = _newest(tables.SAMPLE, _is(tables.SAMPLE, "task_id"), by="made_at")
 _SLOTS = select(func.count()).select_from(
-    select(tables.task.c.id).where(text(tables.ACTIVE_TASK)).limit(_LIMIT).offset(_ZERO).subquery()
+    select(tables.task.c.id)
+    .where(text(tables.ACTIVE_TASK), text("claim_made_at IS NULL"))
+    .limit(_LIMIT)
+    .offset(_ZERO)
+    .subquery()
 )
+_GIVER = tables.task.alias("giver")
+_LINE = (
+    select(
+        tables.task.c.id,
+        tables.task.c.started_at,
+        tables.task.c.created_at,
+        tables.task.c.look_at,
+        tables.task.c.slot_from,
+        _GIVER.c.state,
+        _GIVER.c.claim_made_at,
+    )
+    .select_from(tables.task.outerjoin(_GIVER, tables.task.c.slot_from == _GIVER.c.id))
+    .where(text("task.queued_at IS NOT NULL"))
+    .order_by(tables.task.c.created_at, tables.task.c.id)
+    .limit(_LIMIT)
+    .offset(_ZERO)
+)
+_ACTIVE = _oldest(tables.TASK, text(tables.ACTIVE_TASK))
+_TWINS = (
+    select(*(tables.task.c[name] for name in tables.TASK.columns))
+    .select_from(tables.words.join(tables.task, tables.words.c.task_id == tables.task.c.id))
+    .where(
+        tables.words.c.digest == bindparam("digest"),
+        text(f"text.{tables.OBJECTIVE_TEXT}"),
+        text(f"task.{tables.UNFINISHED_TASK}"),
+        tables.task.c.cwd == bindparam("cwd"),
+    )
+    .order_by(tables.task.c.id)
+    .limit(_LIMIT)
+    .offset(_ZERO)
+)
+_SPAWNED = select(func.count(), func.min(tables.task.c.created_at)).where(
+    text("spawned_by IS NOT NULL"),
+    tables.task.c.spawned_by == bindparam("source"),
+    bindparam("since") < tables.task.c.created_at,
+)
+_WAITING_SPAWNS = select(func.count()).where(
+    text("queued_at IS NOT NULL"), text("spawned_by IS NOT NULL"), text("started_at IS NULL")
+).select_from(tables.task)
+_NAMED = _oldest(tables.TOKEN, text("name IS NOT NULL"))
 _STATE = select(tables.task.c.state).where(_is(tables.TASK, "id"))
 _LOOKED = tables.task.c.look_at
 _DUE = (
@@ -160,7 +208,9 @@ _EVENTS = {
 }
 _LAST_EVENT = select(func.max(tables.event.c.n))
 _REPLAYED = select(tables.idempotency.c.digest, tables.idempotency.c.result).where(
-    tables.idempotency.c.scope == bindparam("scope"), tables.idempotency.c.key == bindparam("key")
+    tables.idempotency.c.scope == bindparam("scope"),
+    tables.idempotency.c.key == bindparam("key"),
+    bindparam("since") <= tables.idempotency.c.at,
 )
 _COUNTS = select(tables.task.c.state, func.count()).group_by(tables.task.c.state)
 _OPEN_COUNT = select(func.count(literal_column("1"))).select_from(tables.command).where(text(tables.OPEN_COMMAND))
@@ -236,6 +286,7 @@ class TableReader:
                 slots_used=int(look.cells(_SLOTS, most=slots)[0][0]),
                 slots=slots,
                 others=_others(look, waits),
+                line=_line(look, LINE) if task.state is TaskState.PENDING else (),
                 released=look.one(tables.COMMAND, _RELEASED, attempt_id=last.id, most=1) if last else None,
             )
 
@@ -330,9 +381,33 @@ class TableReader:
         with self._looking() as look:
             return int(look.cells(_LAST_EVENT)[0][0] or 0)
 
-    def replayed(self, scope: str, key: str) -> tuple[str, Mapping[str, Scalar]] | None:
+    def line(self) -> tuple[InLine, ...]:
         with self._looking() as look:
-            found = look.cells(_REPLAYED, scope=scope, key=key)
+            return _line(look, LINE)
+
+    def active(self, limit: int) -> tuple[Task, ...]:
+        return self._all(tables.TASK, _ACTIVE, most=limit)
+
+    def twins(self, digest: str, cwd: str) -> tuple[Task, ...]:
+        return self._all(tables.TASK, _TWINS, digest=digest, cwd=cwd, most=LINE)
+
+    def spawned(self, source: str, since: datetime) -> tuple[int, datetime | None]:
+        with self._looking() as look:
+            count, oldest = look.cells(_SPAWNED, source=source, since=moment(since))[0]
+            return int(count), None if oldest is None else at(oldest)
+
+    def spawned_pending(self) -> int:
+        with self._looking() as look:
+            return int(look.cells(_WAITING_SPAWNS)[0][0])
+
+    def named_tokens(self) -> tuple[Token, ...]:
+        return self._all(tables.TOKEN, _NAMED, most=NAMED)
+
+    def replayed(
+        self, scope: str, key: str, since: datetime | None = None
+    ) -> tuple[str, Mapping[str, Scalar]] | None:
+        with self._looking() as look:
+            found = look.cells(_REPLAYED, scope=scope, key=key, since=0 if since is None else moment(since))
             return (str(found[0][0]), read_document(found[0][1])) if found else None
 
     def counts(self) -> Mapping[str, int]:
@@ -414,6 +489,24 @@ class Look:
     def _run(self, statement: Executable, cells: Mapping[str, Cell]) -> Cursor:
         sentence = self._sql.of(statement)
         return self.connection.execute(sentence.sql, sentence.cells(cells))
+
+
+def _line(look: Look, most: int) -> tuple[InLine, ...]:
+    """Who stands in line for a slot, oldest first."""
+    found = []
+    for task_id, started, created, look_at, giver, state, claimed in look.cells(_LINE, most=most):
+        holds = state == TaskState.ACTIVE and claimed is None
+        found.append(
+            InLine(
+                TaskId(task_id),
+                None if started is None else at(started),
+                at(created),
+                None if look_at is None else at(look_at),
+                inherits=giver is not None,
+                giver=TaskId(giver) if holds else None,
+            )
+        )
+    return tuple(found)
 
 
 def _others(look: Look, waits: tuple[Wait, ...]) -> Mapping[TaskId, TaskState]:

@@ -21,7 +21,7 @@ from tenuto.model.fact import Event
 from tenuto.model.lifecycle import AttemptState, CommandState, DeliveryState, LeaseState, Lifecycle, RunState, TaskState
 from tenuto.model.message import Message
 from tenuto.model.snapshot import Leadership, Registry, Token
-from tenuto.model.work import Report, Run, Task, Wait, Wake
+from tenuto.model.work import Report, Run, Task, TextKind, Wait, Wake
 from tenuto.model.work import Text as Words
 from tenuto.store.rows import Field, Shape
 
@@ -65,6 +65,7 @@ _PARENTS: Mapping[str, str] = {
     "task.run_id": "run.id",
     "task.objective": "text.id",
     "task.parent": "task.id",
+    "task.slot_from": "task.id",
     "conversation.task_id": "task.id",
     "attempt.task_id": "task.id",
     "attempt.conversation_id": "conversation.id",
@@ -92,7 +93,9 @@ OPEN_COMMAND = among("state", lifecycle.OPEN_COMMAND)
 LIVE_ATTEMPT = among("state", (AttemptState.LIVE,))
 ACTIVE_LEASE = among("state", (LeaseState.ACTIVE,))
 ACTIVE_TASK = among("state", (TaskState.ACTIVE,))
+PENDING_TASK = among("state", (TaskState.PENDING,))
 UNFINISHED_TASK = among("state", UNFINISHED)
+OBJECTIVE_TEXT = among("kind", (TextKind.OBJECTIVE,))
 SIDE_COMMAND = among("kind", (CommandKind.CHECK, CommandKind.INTERRUPT))
 UNDELIVERED_MESSAGE = among("state", UNDELIVERED)
 
@@ -155,6 +158,8 @@ task = _table(
     _check("task_disposition_whole", _both("disposition_reason", "disposition_source")),
     _check("task_started_at", _implies(ACTIVE_TASK, "started_at IS NOT NULL")),
     _check("task_paused_by_somebody", _both("paused_at", "paused_by")),
+    _check("task_in_line_is_pending", _implies("queued_at IS NOT NULL", PENDING_TASK)),
+    _check("task_ready_whole", _both("ready_at", "ready_note")),
 )
 conversation = _table(
     CONVERSATION,
@@ -270,6 +275,10 @@ SEARCHED = (
     _index("task_unfinished", task.c.run_id, task.c.id, where=UNFINISHED_TASK),
     _index("task_of_run", task.c.run_id, task.c.id),
     _index("task_state", task.c.state, task.c.id),
+    _index("task_in_line", task.c.created_at, task.c.id, where="queued_at IS NOT NULL"),
+    _index("task_spawned", task.c.spawned_by, task.c.created_at, where="spawned_by IS NOT NULL"),
+    _index("text_of_digest", words.c.digest, where=OBJECTIVE_TEXT),
+    _index("token_named", token.c.id, where="name IS NOT NULL"),
     _index("conversation_of_task", conversation.c.task_id),
     _index("command_open", command.c.task_id, where=OPEN_COMMAND),
     _index("command_of_task", command.c.task_id, command.c.id),

@@ -15,7 +15,19 @@ from typing import Any, NoReturn
 from sqlalchemy import bindparam, delete, insert, literal_column, select, update
 from sqlalchemy.sql.base import Executable
 
-from tenuto.model.change import Busy, Commit, Committed, Key, KeyConflict, NotLeader, Replayed, Result, Row, Stale
+from tenuto.model.change import (
+    KEY_LIFE,
+    Busy,
+    Commit,
+    Committed,
+    Key,
+    KeyConflict,
+    NotLeader,
+    Replayed,
+    Result,
+    Row,
+    Stale,
+)
 from tenuto.model.command import Armed, Command
 from tenuto.model.fact import Fact, FactKind
 from tenuto.model.faults import IllegalMove
@@ -35,7 +47,10 @@ _LAST = (
     .limit(literal_column("1"))
     .offset(literal_column("0"))
 )
-_KEY = select(tables.idempotency.c.digest, tables.idempotency.c.result).where(
+_KEY = select(tables.idempotency.c.digest, tables.idempotency.c.result, tables.idempotency.c.at).where(
+    tables.idempotency.c.scope == bindparam("scope"), tables.idempotency.c.key == bindparam("key")
+)
+_FORGET_KEY = delete(tables.idempotency).where(
     tables.idempotency.c.scope == bindparam("scope"), tables.idempotency.c.key == bindparam("key")
 )
 _ADD_KEY = insert(tables.idempotency)
@@ -108,7 +123,7 @@ class Transactions:
         commit = prepared.commit
         fenced = self._fence(connection, epoch)
         if commit.key is not None:
-            self._know(connection, commit.key)
+            self._know(connection, commit.key, now)
         if commit.valid_until is not None and now > commit.valid_until:
             raise Refusal(Stale("what was seen is too old to act on"))
         for guard in commit.guards:
@@ -162,8 +177,11 @@ class Transactions:
             raise Refusal(NotLeader(0 if leads is None else int(leads[0])))
         return epoch
 
-    def _know(self, connection: Connection, key: Key) -> None:
+    def _know(self, connection: Connection, key: Key, now: datetime) -> None:
         known = self._one(connection, _KEY, {"scope": key.scope, "key": key.key})
+        if known is not None and int(known[2]) < moment(now - KEY_LIFE):
+            connection.execute(self._sql.of(_FORGET_KEY).sql, (key.scope, key.key))
+            return
         if known is not None:
             raise Refusal(Replayed(read_document(known[1])) if known[0] == key.digest else KeyConflict(key.key))
 
