@@ -17,17 +17,19 @@ from tenuto.store.dialect import Connection, Dialect, Texts
 from tenuto.store.leader import Leaders
 from tenuto.store.reader import TableReader
 from tenuto.store.transaction import Refusal, Transactions
-from tenuto.store.writer import Writer
+from tenuto.store.writer import Writer, Writing
 
 
 class TableLedger(TableReader):
     """Implements ports.Ledger. Opened by `opening.open_registry`."""
 
-    def __init__(self, dialect: Dialect, clock: Clock, fuse: Fuse | None = None) -> None:
+    def __init__(
+        self, dialect: Dialect, clock: Clock, fuse: Fuse | None = None, *, writer: Writing | None = None
+    ) -> None:
         texts = Texts(dialect.core)
         super().__init__(dialect, texts)
         self._clock = clock
-        self._writer = Writer(dialect, fuse)
+        self._writer: Writing = writer or Writer(dialect, fuse)
         self._transactions = Transactions(dialect, Texts(dialect.core))
         self._leaders = Leaders(Texts(dialect.core), self._transactions)
         self._epoch: int | None = None

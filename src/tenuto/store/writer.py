@@ -16,7 +16,7 @@ from asyncio import AbstractEventLoop, Future
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from tenuto.model.faults import Corrupt, StorageFull
 from tenuto.ports import Fuse, NoFuse
@@ -40,6 +40,14 @@ class _Item(Generic[T]):
     future: Future[T]
     value: Any = None
     error: BaseException | None = field(default=None)
+
+
+class Writing(Protocol):
+    """What runs jobs, each in a transaction, and gives what they gave once that is durable."""
+
+    async def do(self, job: Job[T]) -> T: ...
+
+    def close(self) -> None: ...
 
 
 class Writer:
