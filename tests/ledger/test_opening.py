@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.ledger.world import Counting, SetClock, candidate, never, place, written
 
-from tenuto.model.change import Commit
+from tenuto.model.change import Commit, Committed
 from tenuto.model.faults import Corrupt, Mistake, NotFound, UnsupportedVersion
 from tenuto.store.opening import open_registry, version_of
 
@@ -221,3 +221,27 @@ async def test_opening_a_registry_of_the_present_schema_needs_no_migrations(tmp_
         sys.executable, "-c", script, str(path), cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     assert await process.wait() == 0
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_registry_that_loses_its_name_is_written_no_more(tmp_path: Path, replaced: bool) -> None:
+    path, clock = tmp_path / "registry.sqlite3", SetClock()
+    ledger = open_registry(path, clock, minter=Counting())
+    mine = await ledger.lead(candidate("me"), never)
+    assert mine is not None
+    assert isinstance(await ledger.commit(Commit()), Committed)
+    for name in ("", "-wal", "-shm"):
+        path.with_name(path.name + name).rename(tmp_path / f"away{name}")
+    if replaced:
+        other = open_registry(path, clock, minter=Counting())
+        assert await other.lead(candidate("you"), never) is not None
+        await other.close()
+    for _ in range(2):  # the second try must not open what stands there now
+        with pytest.raises(Corrupt, match="removed or replaced"):
+            await ledger.commit(Commit())
+    with pytest.raises(Corrupt):
+        await ledger.renew(mine, clock.now(), clock.now())
+    for name in ("", "-wal", "-shm"):
+        (tmp_path / f"away{name}").replace(path.with_name(path.name + name))
+    assert isinstance(await ledger.commit(Commit()), Committed)
+    await ledger.close()

@@ -11,7 +11,7 @@ from tests.support.world import SetClock
 
 from tenuto.engine.cycle import Cycle, Deposed, Rest, Restless
 from tenuto.engine.wheel import Wheel
-from tenuto.model.faults import StorageFull
+from tenuto.model.faults import Corrupt, StorageFull
 from tenuto.model.ids import TaskId
 from tenuto.model.work import Task
 from tenuto.ports import Ledger, NoFuse
@@ -71,7 +71,7 @@ async def turning(it: Wheel, enough: asyncio.Event | None = None, most: float = 
         it.stop()
 
 
-@pytest.mark.parametrize("fault", [ValueError("ours"), Restless(ILL), StorageFull("full")])
+@pytest.mark.parametrize("fault", [ValueError("ours"), Restless(ILL), StorageFull("full"), Corrupt("gone")])
 async def test_a_task_whose_serving_fails_is_left_alone_for_a_while(fault: Exception) -> None:
     clock = SetClock()
     rows = Rows({ILL: clock.now() - timedelta(minutes=1), WELL: clock.now()})

@@ -129,6 +129,8 @@ class Residency:
                 renewed = await self._ledger.renew(mine, now, now + LIFE)
             except (StorageFull, OutOfReach):
                 continue  # nothing can be armed either; whoever leads next is fenced by the epoch all the same
+            except Corrupt as broken:
+                raise Deposed(f"its registry is of no use any more: {broken}") from broken
             if renewed is None:
                 raise Deposed("its lease was taken over")
             self._mine, self._renewed = renewed, asked

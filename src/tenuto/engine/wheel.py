@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from tenuto.engine.cycle import Cycle, Deposed, Lapsed, Rest, Restless
 from tenuto.model.decision import Rung
-from tenuto.model.faults import OutOfReach, StorageFull
+from tenuto.model.faults import Corrupt, OutOfReach, StorageFull
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.ports import Clock, Fuse, Ledger
 

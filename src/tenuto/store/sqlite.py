@@ -37,13 +37,33 @@ class Sqlite:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.core: CoreDialect = SQLiteDialect_pysqlite(paramstyle="qmark")
+        #: The file that is written, once one is: another under its name is another registry.
+        self._file: tuple[int, int] | None = None
 
     def connect(self) -> Connection:
+        self._still_there()
         connection = open_file(self.path, "rw")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+        if self._file is None:
+            about = self.path.stat()
+            self._file = (about.st_dev, about.st_ino)
         return connection
+
+    def _still_there(self) -> None:
+        """Raises Corrupt when the file that is written has lost its name: what goes there reaches nobody any more."""
+        if self._file is None:
+            return
+        try:
+            about = os.stat(self.path)  # noqa: PTH116 - before every commit, so quickly
+        except FileNotFoundError:
+            about = None
+        if about is None or (about.st_dev, about.st_ino) != self._file:
+            raise Corrupt(
+                f"{self.path} was removed or replaced while it was in use; nothing more is written."
+                " Put the file back, or go on with what is there now, and start again"
+            )
 
     def connect_reader(self) -> Connection:
         connection: Connection = open_file(self.path, "ro")
@@ -65,6 +85,7 @@ class Sqlite:
         return open_file(self.path, "ro", immutable=True)
 
     def begin(self, connection: Connection) -> None:
+        self._still_there()
         connection.execute("BEGIN IMMEDIATE")
 
     def begin_read(self, connection: Connection) -> None:

@@ -146,7 +146,7 @@ class RealEntrances:
         before = self.glance()
         if before.standing in ("live", "stop-fenced", "stale-alive"):
             return AlreadyLed(before)
-        token = launch.start_token()
+        token, door = launch.start_token(), _made(self.settings.socket)
         try:
             process = launch.detached(self.settings, token, self._arguments())
         except OSError as error:
@@ -154,7 +154,7 @@ class RealEntrances:
 
         def proven() -> bool:
             seen = self.glance()
-            return seen.owner == token and seen.standing == "live" and self.settings.socket.exists()
+            return seen.owner == token and seen.standing == "live" and _made(self.settings.socket) not in (None, door)
 
         if launch.waited(process, proven, within):
             return Spawned(self.glance())
@@ -204,6 +204,15 @@ class RealEntrances:
         if self._proofs is None:
             raise Mistake("no proofs are offered here")
         return self._proofs
+
+
+def _made(path: Path) -> tuple[int, int] | None:
+    """Which socket has this name now; None when none has. Nobody is called: that would be a first visit."""
+    try:
+        about = path.lstat()
+    except OSError:
+        return None
+    return about.st_ino, about.st_ctime_ns
 
 
 def _last_line(log: Path) -> str:
