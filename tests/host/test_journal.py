@@ -71,7 +71,7 @@ def test_each_whole_line_counts_and_a_torn_one_does_not(tmp_path: Path) -> None:
         (FIRST, FIRST),
         (FIRST, {"mark": "ended"}),
         (FIRST, {"mark": "begun"}, {"mark": "accepted"}),
-        ({**FIRST, "v": 2},),
+        ({**FIRST, "v": 3},),
         ({**FIRST, "epoch": "4"},),
         ({**FIRST, "host": {"pid": 1}},),
         (FIRST, {"mark": "begun"}, {"mark": "accepted", "pid": 1, "start": 2}, {**ENDED, "cut": "tired"}),

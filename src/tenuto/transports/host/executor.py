@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +23,7 @@ from tenuto.model.ids import CommandId
 from tenuto.model.work import Agent
 from tenuto.ports import Check, Clock, Fuse, Halt, Order, Turn
 from tenuto.transports import processes
-from tenuto.transports.host import carry, claim, environment, journal, lineage, objection, sight
+from tenuto.transports.host import carry, claim, environment, journal, lineage, objection, sight, whereabouts
 from tenuto.transports.host.bell import Bell, Deaths
 from tenuto.transports.host.halting import Halting
 from tenuto.transports.host.journal import Journal
@@ -51,7 +52,11 @@ class HostExecutor:
         host_fuse: str | None = None,
         ring: Callable[[CommandId], None] = lambda command_id: None,
         surroundings: Mapping[str, str] = os.environ,
+        host: str | None = None,
+        shared: bool = False,
     ) -> None:
+        """`host` is what this machine is called (its own name unless said); with `shared` directories are the same
+        on every host, so that a conversation may be carried on by any of them."""
         self._folder = journal_dir
         self._env_file = home_env_file
         self._registry = registry_id
@@ -70,20 +75,20 @@ class HostExecutor:
         self._ready: dict[CommandId, asyncio.Future[Waiting]] = {}
         self._open = False
         self._epoch = 0
+        self._host = (host or socket.gethostname()).replace(":", "-")
+        self._shared = shared
+        self._place: whereabouts.Place | None = None
 
     async def open(self, epoch: int) -> None:
         """Make this the journal's directory of a supervisor, listen at the bell; OSError when either cannot be."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lineage.join(self._folder, self._registry, epoch)
-        self._host = (host or socket.gethostname()).replace(":", "-")
-        self._shared = shared
-        self._place: whereabouts.Place | None = None
+        self._place = whereabouts.Place(self._host, whereabouts.settle_in(self._folder), str(self._folder.absolute()))
         self._epoch = epoch
         self._deaths.reap()
         await self._bell.open()
         self._open = True
 
-        self._place = whereabouts.Place(self._host, whereabouts.settle_in(self._folder), str(self._folder.absolute()))
     async def close(self) -> None:
         """Stop listening. Hosts and their programs go on."""
         self._open = False
@@ -92,11 +97,6 @@ class HostExecutor:
         self._bell.close()
         self._deaths.close()
 
-    def connected(self) -> bool:
-        """Whether it is open, and the journal's directory can be written and is still the one it began with."""
-        return (
-            self._open
-            and os.access(self._folder, os.W_OK | os.X_OK)
     @property
     def place(self) -> str:
         """Where its journals are; before it is open, where they were the last time."""
@@ -121,6 +121,11 @@ class HostExecutor:
             return Path(there.folder)
         return self._folder
 
+    def connected(self) -> bool:
+        """Whether it is open, and the journal's directory can be written and is still the one it began with."""
+        return (
+            self._open
+            and os.access(self._folder, os.W_OK | os.X_OK)
             and lineage.covers(self._folder, self._registry, self._epoch)
         )
 
@@ -176,7 +181,7 @@ class HostExecutor:
             facts = await asyncio.to_thread(self._facts, command)
         here = command.id in self._launched or command.id in self._halting
         if facts.performer is Presence.ALIVE and command.kind is not Kind.INTERRUPT:
-            self._adopt(command.id)
+            self._adopt(command)
         return Observation(
             source=self.name,
             rank=Rank.JOURNAL,
@@ -187,7 +192,7 @@ class HostExecutor:
 
     async def revoke(self, command: Command, epoch: int) -> None:
         """Take the journal's place, if it is still free; `look` tells who has it. OSError when the disk refuses."""
-        await self._revoke(command.id, epoch, "it was revoked before it began")
+        await self._revoke(command, epoch, "it was revoked before it began")
 
     def strangers(self, known: Collection[CommandId]) -> tuple[Journal, ...]:
         """Journals of this registry whose commands it does not know: a sign of a restored backup."""
@@ -306,7 +311,7 @@ class HostExecutor:
 
     async def _unsent(self, command: Command, reason: str, *, mendable: bool | None = None) -> Outcome:
         """Unsent, once nothing can begin any more; if somebody began after all, what became of it is unknown."""
-        if await self._revoke(command.id, command.epoch, reason, mendable=mendable):
+        if await self._revoke(command, command.epoch, reason, mendable=mendable):
             return Unsent(reason)
         return _told(await asyncio.to_thread(self._facts, command))
 
@@ -318,8 +323,8 @@ class HostExecutor:
         now = self._clock.now()
         won = await asyncio.to_thread(
             lambda: journal.revoke(
-                self._folder,
-                command_id,
+                folder,
+                command.id,
                 registry=self._registry,
                 epoch=epoch,
                 reason=reason,
@@ -331,14 +336,14 @@ class HostExecutor:
         return won
 
     async def _halt(self, command: Command, order: Halt) -> Outcome:
+        if order.place is not None and not self.reaches(order.place):
+            return Unknown("the host that its turn is on is not reached from here")
+        folder = self._folder_of(order.place)
         me = processes.identity_of(os.getpid())
         first = {
             **self._marked("claimed"),
             "command": command.id,
             "attempt": command.attempt_id,
-        if order.place is not None and not self.reaches(order.place):
-            return Unknown("the host that its turn is on is not reached from here")
-        folder = self._folder_of(order.place)
             "task": command.task_id,
             "registry": self._registry,
             "epoch": command.epoch,
@@ -347,17 +352,17 @@ class HostExecutor:
             "host": {"pid": me.pid, "start": me.start, "boot": me.boot} if me is not None else None,
         }
         try:
-            written = await asyncio.to_thread(claim.take, str(self._folder), command.id, first)
+            written = await asyncio.to_thread(claim.take, str(folder), command.id, first)
         except claim.TakenError:
             return _told(await asyncio.to_thread(self._facts, command))
         self._halting.add(command.id)
         try:
-            return await self._at_work(command, order, written)
+            return await self._at_work(command, order, written, folder)
         finally:
             self._halting.discard(command.id)
             written.close()
 
-    async def _at_work(self, command: Command, order: Halt, written: claim.Journal) -> Outcome:
+    async def _at_work(self, command: Command, order: Halt, written: claim.Journal, folder: Path) -> Outcome:
         accepted = False
 
         def accept() -> None:
@@ -368,7 +373,7 @@ class HostExecutor:
 
         def revoke() -> bool:
             return journal.revoke(
-                self._folder,
+                folder,
                 order.target,
                 registry=self._registry,
                 epoch=command.epoch,
@@ -377,7 +382,7 @@ class HostExecutor:
             )
 
         await asyncio.to_thread(written.mark, self._marked("begun"))
-        if not await Halting(self._folder, order, self._fuse, revoke, accept).over():
+        if not await Halting(folder, order, self._fuse, revoke, accept).over():
             return Unknown("not everything of it is proven gone")
         await asyncio.to_thread(accept)
         await asyncio.to_thread(
@@ -401,17 +406,17 @@ class HostExecutor:
         return {"mark": mark, "at": self._clock.now().isoformat(timespec="milliseconds")}
 
     def _facts(self, command: Command) -> CommandFacts:
-        if command.kind is Kind.INTERRUPT:
-            return sight.of_halt(self._folder, command, working=command.id in self._halting)
-        return sight.of_turn(self._folder, command, self._registry, launched_here=command.id in self._launched)
-
-    def _adopt(self, command_id: CommandId) -> None:
         folder = self._folder_of(command.place)
+        if command.kind is Kind.INTERRUPT:
+            return sight.of_halt(folder, command, working=command.id in self._halting)
+        return sight.of_turn(folder, command, self._registry, launched_here=command.id in self._launched)
+
+    def _adopt(self, command: Command) -> None:
         """Hear the end of a host that another supervisor, or an earlier one, has started."""
         if self._open and not self._deaths.watching(command.id):
             host = journal.read(self._folder_of(command.place), command.id).host
             if host is not None:
-                self._deaths.watch(command_id, host)
+                self._deaths.watch(command.id, host)
 
     def _died(self, command_id: CommandId) -> None:
         self._launched.discard(command_id)

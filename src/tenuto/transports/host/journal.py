@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tenuto.model.evidence import Cut, Ending, Mark
-from tenuto.model.ids import SHAPE, AttemptId, CommandId
+from tenuto.model.ids import SHAPE, AttemptId, CommandId, TaskId
 from tenuto.transports.host import claim
 from tenuto.transports.processes import Identity
 
@@ -55,6 +55,7 @@ class Journal:
     registry: str | None = None
     epoch: int | None = None
     kind: str | None = None
+    task_id: TaskId | None = None
     target: CommandId | None = None
     host: Identity | None = None
     agent: Identity | None = None
@@ -189,8 +190,9 @@ def _with(journal: Journal, line: bytes) -> Journal:
 
 
 def _first(journal: Journal, told: Mapping[str, object]) -> Journal:
-    if told["v"] != claim.VERSION:
-        raise DamageError(f"the journal is of version {told['v']}, which this program does not know")
+    version = told["v"]
+    if not isinstance(version, int) or abs(version - claim.VERSION) > SKEW:
+        raise DamageError(f"the journal is of version {version}, which this program does not know")
     if told["command"] != journal.command_id:
         raise DamageError("the journal is of another command")
     epoch = told["epoch"]
@@ -202,6 +204,7 @@ def _first(journal: Journal, told: Mapping[str, object]) -> Journal:
         registry=str(told["registry"]),
         epoch=epoch,
         kind=str(told.get("kind", "")) or None,
+        task_id=TaskId(str(told["task"])) if told.get("task") else None,
         target=CommandId(str(told["target"])) if told.get("target") else None,
         host=_identity(told.get("host")),
     )
