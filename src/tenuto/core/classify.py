@@ -238,7 +238,11 @@ def _starting(case: Case) -> str | None:
 
 
 def _recovering(case: Case) -> str | None:
-    return "its last turn was cut short and it is being recovered" if case.snapshot.task.standing is Standing.CUT_SHORT else None
+    return (
+        "its last turn was cut short and it is being recovered"
+        if case.snapshot.task.standing is Standing.CUT_SHORT
+        else None
+    )
 
 
 def _between(case: Case) -> str | None:
@@ -291,7 +295,9 @@ def classify(case: Case) -> Assessment:
         why = row.when(case)
         if why is not None:
             task = case.snapshot.task
-            return Assessment(row.health, row.confidence, row.number, why[:WHY], row.mend.format(task=task.id), case.now)
+            return Assessment(
+                row.health, row.confidence, row.number, why[:WHY], row.mend.format(task=task.id), case.now
+            )
     raise AssertionError("the last row of the table always holds")
 
 

@@ -104,7 +104,9 @@ def objection(name: str, value: str) -> str | None:
         case Kind.TRUTH:
             return None if value in ("true", "false") else f"{name} is true or false"
         case Kind.COUNT:
-            return None if value.isascii() and value.isdigit() and len(value) <= 6 else f"{name} is a small whole number"
+            return (
+                None if value.isascii() and value.isdigit() and len(value) <= 6 else f"{name} is a small whole number"
+            )
         case Kind.MOMENT:
             return None if _is_moment(value) else f"{name} is an instant with its offset, as 2026-03-01T12:00:00Z"
         case Kind.WORD:
@@ -191,7 +193,9 @@ def gathered(
 
 def _counts(sign: Sign, policy: Policy, now: datetime) -> bool:
     """Whether a sign is neither of the future nor too old for what it speaks of."""
-    if sign.seen_at > now + SKEW or (NAMES[sign.name] is Kind.MOMENT and sign.name != "due_at" and sign.moment > now + SKEW):
+    if sign.seen_at > now + SKEW or (
+        NAMES[sign.name] is Kind.MOMENT and sign.name != "due_at" and sign.moment > now + SKEW
+    ):
         return False
     return now - sign.seen_at <= life(sign, policy)
 
