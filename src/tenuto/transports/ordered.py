@@ -1,0 +1,89 @@
+"""Orders as they travel: the payload of a command frame, and the order that it is again on the other side.
+
+A payload names its type, so that an executor refuses what it does not know instead of guessing. Durations are seconds.
+What a payload says is for the executor alone; nothing here looks into a prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from tenuto.model.ids import SHAPE, CommandId
+from tenuto.ports import Check, Halt, Order, Turn
+
+
+class NotAnOrder(ValueError):
+    """A payload that is none of the orders this program knows; the sentence says why."""
+
+
+def payload_of(order: Order) -> Mapping[str, object]:
+    """An order as JSON can say it."""
+    match order:
+        case Turn() | Check():
+            told: dict[str, object] = {
+                "type": "turn" if isinstance(order, Turn) else "check",
+                "argv": list(order.argv),
+                "cwd": order.cwd,
+                "env": list(order.env),
+                "given": dict(order.given),
+                "limit": order.limit.total_seconds(),
+                "grace": order.grace.total_seconds(),
+            }
+            return {**told, "prompt": order.prompt} if isinstance(order, Turn) else told
+        case Halt(target, grace):
+            return {"type": "halt", "target": target, "grace": grace.total_seconds()}
+        case _:
+            raise NotAnOrder(f"there is no way to tell a {type(order).__name__} over the wire")
+
+
+def order_of(payload: Mapping[str, object]) -> Order:
+    """The order that a payload tells; NotAnOrder for anything that is none."""
+    match payload.get("type"):
+        case "turn":
+            return Turn(prompt=_text(payload, "prompt"), **_program(payload))
+        case "check":
+            return Check(**_program(payload))
+        case "halt":
+            target = _text(payload, "target")
+            if not SHAPE.fullmatch(target) or not target.startswith("c-"):
+                raise NotAnOrder("target names no command")
+            return Halt(CommandId(target), _duration(payload, "grace"))
+        case other:
+            raise NotAnOrder(f"there is no order of type {str(other)[:64]!r}")
+
+
+def _program(payload: Mapping[str, object]) -> dict[str, Any]:
+    given = payload.get("given")
+    if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
+        raise NotAnOrder("given holds texts by name")
+    return {
+        "argv": _texts(payload, "argv"),
+        "cwd": _text(payload, "cwd"),
+        "env": _texts(payload, "env"),
+        "given": dict(given),
+        "limit": _duration(payload, "limit"),
+        "grace": _duration(payload, "grace"),
+    }
+
+
+def _text(payload: Mapping[str, object], name: str) -> str:
+    held = payload.get(name)
+    if not isinstance(held, str):
+        raise NotAnOrder(f"{name} is no text")
+    return held
+
+
+def _texts(payload: Mapping[str, object], name: str) -> tuple[str, ...]:
+    held = payload.get(name)
+    if not isinstance(held, list) or not all(isinstance(each, str) for each in held):
+        raise NotAnOrder(f"{name} is no list of texts")
+    return tuple(held)
+
+
+def _duration(payload: Mapping[str, object], name: str) -> timedelta:
+    held = payload.get(name)
+    if isinstance(held, bool) or not isinstance(held, int | float) or not 0 <= held <= 10**9:
+        raise NotAnOrder(f"{name} is no number of seconds")
+    return timedelta(seconds=held)
