@@ -14,11 +14,12 @@ from typing import Protocol, runtime_checkable
 from tenuto.model.change import Commit, Result
 from tenuto.model.command import Armed, Attempt, Command, Outcome
 from tenuto.model.conversation import Conversation
-from tenuto.model.evidence import Observation
+from tenuto.model.evidence import Observation, Sample, Sighting
 from tenuto.model.fact import Event, Scalar
 from tenuto.model.ids import CommandId, MessageId, RunId, TaskId, TextId
 from tenuto.model.message import Message
 from tenuto.model.snapshot import InLine, Leadership, Registry, Snapshot, Token
+from tenuto.model.tools import ToolBinding, ToolFacts
 from tenuto.model.work import Acceptance, Agent, Report, Run, Task, Text, Wait, Wake
 
 
@@ -172,6 +173,18 @@ class Workspace(Protocol):
         ...
 
 
+class ToolWitness(Protocol):
+    """Looks at sessions of tool servers, read only."""
+
+    async def look(self, binding: ToolBinding, cwd: str) -> Observation:
+        """ToolFacts of one session; whatever is wrong with it is a defect in them."""
+        ...
+
+    async def sessions(self, cwd: str | None = None) -> tuple[ToolFacts, ...]:
+        """Every session of every server that is known (those of the workspace too, where one is given)."""
+        ...
+
+
 class Reader(Protocol):
     """Reads the registry. Every method is one consistent look; none of them writes."""
 
@@ -221,6 +234,14 @@ class Reader(Protocol):
 
     def reports(self, task_id: TaskId, limit: int) -> tuple[Report, ...]:
         """Newest first."""
+        ...
+
+    def sightings(self, task_id: TaskId, limit: int) -> tuple[Sighting, ...]:
+        """Recorded observations, newest first."""
+        ...
+
+    def samples(self, task_id: TaskId, limit: int) -> tuple[Sample, ...]:
+        """Recorded reconciliations, newest first."""
         ...
 
     def message(self, message_id: MessageId) -> Message | None: ...
@@ -286,7 +307,8 @@ class Ledger(Reader, Protocol):
     async def lead(self, candidate: Leadership, gone: Callable[[Leadership], bool]) -> Leadership | None:
         """Take the supervisor lease if nobody holds it, it has run out, was released, or its holder is proven gone.
 
-        Returns the lease with its new epoch, or None when another supervisor leads. `candidate.epoch` is ignored.
+        Returns the lease with its new epoch, or None when another supervisor leads. The new epoch is above the last
+        one, and above `candidate.epoch`: the highest that any host has been ordered under.
         """
         ...
 

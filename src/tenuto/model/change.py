@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from tenuto.model.command import Armed, Attempt, Command
 from tenuto.model.conversation import Conversation
-from tenuto.model.evidence import Sample
+from tenuto.model.evidence import Sample, Sighting
 from tenuto.model.fact import Fact, Scalar
 from tenuto.model.ids import CommandId
 from tenuto.model.message import Message
@@ -23,7 +23,22 @@ from tenuto.model.work import Report, Run, Task, Text, Wait, Wake
 #: For how long an idempotency key is known; the same key means something new after that.
 KEY_LIFE = timedelta(hours=24)
 
-Row = Registry | Run | Task | Conversation | Attempt | Command | Wait | Wake | Message | Report | Text | Sample | Token
+Row = (
+    Registry
+    | Run
+    | Task
+    | Conversation
+    | Attempt
+    | Command
+    | Wait
+    | Wake
+    | Message
+    | Report
+    | Text
+    | Sample
+    | Sighting
+    | Token
+)
 
 
 @dataclass(frozen=True)

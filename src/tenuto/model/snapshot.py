@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from tenuto.model.command import Attempt, Command
 from tenuto.model.conversation import Conversation
-from tenuto.model.evidence import Sample
+from tenuto.model.evidence import Sample, Sighting
 from tenuto.model.fact import Event
 from tenuto.model.ids import TaskId, TokenId
 from tenuto.model.leadership import Leadership
@@ -95,6 +95,7 @@ class Snapshot:
     `line` are the tasks that stand in line for one, the task itself among them; read for a pending task only.
     `others` are the states of tasks that open waits hang on.
     `released` is the send of the last attempt where a verdict settled it and not evidence: it is still looked at.
+    `sightings` are the newest 64 of recorded evidence, newest first.
     `children` are the task's own where an open wait hangs on them, `news` the run's next events where the task is its
     coordinator, and `spent` what the run has spent where it has a cap.
     """
@@ -116,6 +117,7 @@ class Snapshot:
     slots: int
     others: Mapping[TaskId, TaskState] = field(default_factory=dict)
     released: Command | None = None
+    sightings: tuple[Sighting, ...] = ()
     children: tuple[Task, ...] = ()
     news: tuple[Event, ...] = ()
     spent: Spent = field(default_factory=Spent)

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from tenuto.model.health import Assessment
 from tenuto.model.ids import AttemptId, ReportId, RunId, TaskId, TextId, WaitId, WakeId
 from tenuto.model.lifecycle import RunState, TaskState
 from tenuto.model.policy import Policy
+from tenuto.model.tools import ToolBinding
 
 
 class AutoResume(StrEnum):
@@ -143,6 +145,9 @@ class Task:
     after a grace, `unattended` whether somebody can be asked. `slot_from` is the task whose slot passes to this one.
     `queued_at` is since when it stands in line for a slot; None: it does not. `ready_at` and `ready_note` are the
     agent's signal that its work can be closed.
+
+    `tools` are the sessions of tool servers that work for it, `health` the judgement of the evidence when it last came
+    to rest.
     """
 
     id: TaskId
@@ -177,6 +182,8 @@ class Task:
     last_served_at: datetime | None = None
     waiting_since: datetime | None = None
     look_at: datetime | None = None
+    tools: tuple[ToolBinding, ...] = ()
+    health: Assessment | None = None
     steered_at: datetime | None = None
     informed: int = 0
     informed_at: datetime | None = None

@@ -18,6 +18,7 @@ from sqlalchemy.sql.base import Executable
 
 from tenuto.model.command import Attempt, Command, CommandKind
 from tenuto.model.conversation import Conversation
+from tenuto.model.evidence import Sample, Sighting
 from tenuto.model.fact import Event, Scalar
 from tenuto.model.faults import Corrupt
 from tenuto.model.ids import ALPHABET, LETTERS, CommandId, MessageId, RunId, TaskId, TextId
@@ -37,6 +38,8 @@ SIDE_COMMANDS = 8
 MESSAGES = 200
 #: How many reconciliations a snapshot carries.
 SAMPLES = 3
+#: How many recorded observations a snapshot carries.
+SIGHTINGS = 64
 #: The most tasks in line for a slot that are looked at; who stands behind them waits until they are fewer.
 LINE = 500
 #: The most tokens that are listed.
@@ -47,7 +50,7 @@ _TEN: ColumnClause[int] = literal_column("10")
 _ZERO: ColumnClause[int] = literal_column("0")  # Core would make a parameter of the offset it leaves out
 #: Orders few rows by id without inviting the database to walk an index of all rows in that order.
 _BY_ID: ColumnClause[str] = literal_column("id || ''")
-_TABLES_OF_KINDS = {"reconciliation": "sample"}
+_TABLES_OF_KINDS = {"reconciliation": "sample", "observation": "sighting"}
 
 
 def _of(shape: Shape[Any], *rules: Any) -> Select[Any]:
@@ -95,6 +98,7 @@ _OPEN_WAITS = _of(tables.WAIT, _is(tables.WAIT, "task_id"), text("closed_at IS N
 _PENDING_WAKES = _of(tables.WAKE, _is(tables.WAKE, "task_id"), text("consumed_at IS NULL")).order_by(_BY_ID)
 _UNDELIVERED = _oldest(tables.MESSAGE, _is(tables.MESSAGE, "task_id"), text(tables.UNDELIVERED_MESSAGE))
 _SAMPLES = _newest(tables.SAMPLE, _is(tables.SAMPLE, "task_id"), by="made_at")
+_SIGHTINGS = _newest(tables.SIGHTING, _is(tables.SIGHTING, "task_id"))
 _SLOTS = select(func.count()).select_from(
     select(tables.task.c.id)
     .where(text(tables.ACTIVE_TASK), text("claim_made_at IS NULL"))
@@ -276,6 +280,7 @@ class TableReader:
                 wakes=look.all(tables.WAKE, _PENDING_WAKES, task_id=task_id),
                 messages=look.all(tables.MESSAGE, _UNDELIVERED, task_id=task_id, most=MESSAGES),
                 samples=look.all(tables.SAMPLE, _SAMPLES, task_id=task_id, most=SAMPLES),
+                sightings=look.all(tables.SIGHTING, _SIGHTINGS, task_id=task_id, most=SIGHTINGS),
                 checks=look.all(
                     tables.COMMAND,
                     _SIDE,
@@ -348,6 +353,12 @@ class TableReader:
 
     def wakes(self, task_id: TaskId) -> tuple[Wake, ...]:
         return self._all(tables.WAKE, _WAKES, task_id=task_id)
+
+    def sightings(self, task_id: TaskId, limit: int) -> tuple[Sighting, ...]:
+        return self._all(tables.SIGHTING, _SIGHTINGS, task_id=task_id, most=limit)
+
+    def samples(self, task_id: TaskId, limit: int) -> tuple[Sample, ...]:
+        return self._all(tables.SAMPLE, _SAMPLES, task_id=task_id, most=limit)
 
     def reports(self, task_id: TaskId, limit: int) -> tuple[Report, ...]:
         return self._all(tables.REPORT, _REPORTS, task_id=task_id, most=limit)
@@ -450,8 +461,7 @@ class TableReader:
     def _looking(self) -> Iterator[Look]:
         """One consistent look; a driver's error in it is said in our words."""
         try:
-            connection = self._connected()
-            self._dialect.begin_read(connection)
+            connection = self._begun()
             try:
                 yield Look(connection, self._sql)
             finally:
@@ -459,8 +469,25 @@ class TableReader:
         except self._dialect.failure as error:
             raise self._dialect.translated(error) from error
 
+    def _begun(self) -> Connection:
+        """A connection with an open look; one that was lost while nobody used it is made again."""
+        connection = self._connected()
+        try:
+            self._dialect.begin_read(connection)
+        except self._dialect.failure:
+            if not self._dialect.lost(connection):
+                raise
+            connection = self._connected()
+            self._dialect.begin_read(connection)
+        return connection
+
     def _connected(self) -> Connection:
         connection: Connection | None = getattr(self._mine, "connection", None)
+        if connection is not None and self._dialect.lost(connection):
+            with self._lock:
+                self._connections.remove(connection)
+            connection.close()
+            connection = None
         if connection is None:
             connection = self._dialect.connect_reader()
             with self._lock:

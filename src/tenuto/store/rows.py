@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from tenuto.model.fact import Fact
 from tenuto.model.faults import Corrupt
+from tenuto.model.health import Assessment
 from tenuto.model.work import Claim, Disposition, Progress
 
 R = TypeVar("R")
@@ -30,7 +31,13 @@ Convert = Callable[[Any], Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 #: Nested values that get columns of their own, with what stands before their names.
-NESTED: Mapping[type, str] = {Disposition: "disposition_", Claim: "claim_", Progress: "progress_", Fact: ""}
+NESTED: Mapping[type, str] = {
+    Disposition: "disposition_",
+    Claim: "claim_",
+    Progress: "progress_",
+    Assessment: "health_",
+    Fact: "",
+}
 
 
 def moment(value: datetime) -> int:

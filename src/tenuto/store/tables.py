@@ -16,7 +16,7 @@ from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, I
 from tenuto.model import lifecycle
 from tenuto.model.command import Attempt, Command, CommandKind
 from tenuto.model.conversation import Conversation
-from tenuto.model.evidence import Sample
+from tenuto.model.evidence import Sample, Sighting
 from tenuto.model.fact import Event
 from tenuto.model.lifecycle import AttemptState, CommandState, DeliveryState, LeaseState, Lifecycle, RunState, TaskState
 from tenuto.model.message import Message
@@ -31,7 +31,7 @@ NUMBER = Integer().with_variant(BigInteger(), "postgresql")
 REGISTRY, LEADERSHIP, RUN, TASK = Shape(Registry), Shape(Leadership), Shape(Run), Shape(Task)
 CONVERSATION, ATTEMPT, COMMAND, MESSAGE = Shape(Conversation), Shape(Attempt), Shape(Command), Shape(Message)
 WAIT, WAKE, REPORT, TEXT = Shape(Wait), Shape(Wake), Shape(Report), Shape(Words)
-SAMPLE, TOKEN, EVENT = Shape(Sample), Shape(Token), Shape(Event)
+SAMPLE, SIGHTING, TOKEN, EVENT = Shape(Sample), Shape(Sighting), Shape(Token), Shape(Event)
 
 #: Every row type that can be put, parents before their children: the order in which one commit writes them.
 ORDER: tuple[Shape[Any], ...] = (
@@ -47,6 +47,7 @@ ORDER: tuple[Shape[Any], ...] = (
     MESSAGE,
     REPORT,
     SAMPLE,
+    SIGHTING,
     TOKEN,
 )
 #: The tables whose `state` follows a lifecycle.
@@ -80,6 +81,7 @@ _PARENTS: Mapping[str, str] = {
     "message.carried_by": "command.id",
     "report.task_id": "task.id",
     "sample.task_id": "task.id",
+    "sighting.task_id": "task.id",
     "token.task_id": "task.id",
 }
 
@@ -213,6 +215,7 @@ message = _table(
 )
 report = _table(REPORT)
 sample = _table(SAMPLE)
+sighting = _table(SIGHTING, _check("sighting_ranked", "rank BETWEEN 1 AND 5"))
 token = _table(TOKEN, _check("token_digest_is_sha256", "length(digest) = 64"))
 
 hold = Table(
@@ -290,6 +293,8 @@ SEARCHED = (
     _index("message_undelivered", message.c.task_id, message.c.id, where=UNDELIVERED_MESSAGE),
     _index("report_of_task", report.c.task_id, report.c.id),
     _index("sample_of_task", sample.c.task_id, sample.c.made_at),
+    _index("sighting_of_task", sighting.c.task_id, sighting.c.id),
+    _index("sighting_of_subject", sighting.c.task_id, sighting.c.subject, sighting.c.id),
     _index("event_of_task", event.c.task_id, event.c.n, where="task_id IS NOT NULL"),
     _index("event_of_run", event.c.run_id, event.c.n, where="run_id IS NOT NULL"),
 )

@@ -29,6 +29,7 @@ from tenuto.model.change import (
     Stale,
 )
 from tenuto.model.command import Armed, Command
+from tenuto.model.evidence import Sighting
 from tenuto.model.fact import Fact, FactKind
 from tenuto.model.faults import IllegalMove
 from tenuto.model.ids import CommandId
@@ -39,6 +40,8 @@ from tenuto.store.rows import Cell, Shape, at, document, moment, read_document
 
 #: A clock that stands this much before the last event has gone back.
 WENT_BACK = timedelta(seconds=2)
+#: How many recorded observations of one subject are kept; older ones go when a newer one comes.
+SIGHTINGS_KEPT = 2000
 
 _EPOCH = select(tables.leadership.c.epoch).with_for_update()
 _LAST = (
@@ -57,6 +60,18 @@ _ADD_KEY = insert(tables.idempotency)
 _ADD_HOLD = insert(tables.hold)
 _FREE = delete(tables.hold).where(tables.hold.c.command_id == bindparam("command_id"))
 _ADD_EVENT = insert(tables.event)
+_OLDEST_KEPT = (
+    select(tables.sighting.c.id)
+    .where(tables.sighting.c.task_id == bindparam("task_id"), tables.sighting.c.subject == bindparam("subject"))
+    .order_by(tables.sighting.c.id.desc())
+    .limit(literal_column("1"))
+    .offset(literal_column(str(SIGHTINGS_KEPT)))
+)
+_FORGET = delete(tables.sighting).where(
+    tables.sighting.c.task_id == bindparam("task_id"),
+    tables.sighting.c.subject == bindparam("subject"),
+    bindparam("oldest") >= tables.sighting.c.id,
+)
 _COMMAND_STATE = select(tables.command.c.state).where(tables.command.c.id == bindparam("id"))
 _INSERTS = {shape.name: insert(tables.TABLES[shape.name]) for shape in tables.ORDER}
 _UPDATES = {
@@ -207,7 +222,17 @@ class Transactions:
                     raise Refusal(Stale(f"{name} {row.id}"))
             except self._dialect.failure as error:
                 self._explain(error, f"{name} {row.id}")
+        for sighting in {(row.task_id, row.subject): row for row, *_ in prepared.puts if isinstance(row, Sighting)}.values():
+            self._forget(connection, sighting)
         return tuple(armed)
+
+    def _forget(self, connection: Connection, newest: Sighting) -> None:
+        """Keep the newest observations of a subject only."""
+        about: dict[str, Cell] = {"task_id": newest.task_id, "subject": newest.subject}
+        oldest = self._one(connection, _OLDEST_KEPT, about)
+        if oldest is not None:
+            sentence = self._sql.of(_FORGET)
+            connection.execute(sentence.sql, sentence.cells({**about, "oldest": str(oldest[0])}))
 
     def _arms(self, connection: Connection, command: Command) -> bool:
         """Whether this put is the one that arms it: a later revision of an armed command is not armed again."""

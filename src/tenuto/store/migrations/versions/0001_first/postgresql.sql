@@ -82,6 +82,8 @@ CREATE TABLE text (
 	CONSTRAINT text_digest_is_sha256 CHECK (length(digest) = 64)
 )
 ;;
+CREATE INDEX text_of_digest ON text (digest) WHERE kind IN ('objective')
+;;
 CREATE TABLE task (
 	id TEXT NOT NULL,
 	revision BIGINT NOT NULL,
@@ -129,22 +131,56 @@ CREATE TABLE task (
 	last_served_at BIGINT,
 	waiting_since BIGINT,
 	look_at BIGINT,
+	tools TEXT NOT NULL,
+	health_value TEXT,
+	health_confidence TEXT,
+	health_row TEXT,
+	health_why TEXT,
+	health_mend TEXT,
+	health_since BIGINT,
+	steered_at BIGINT,
+	informed BIGINT NOT NULL,
+	informed_at BIGINT,
+	told_at BIGINT,
+	max_live BIGINT,
+	max_tokens BIGINT,
+	max_cost BIGINT,
+	live_time BIGINT NOT NULL,
+	tokens BIGINT NOT NULL,
+	cost BIGINT NOT NULL,
+	currency TEXT,
+	spawned_by TEXT,
+	playbook TEXT,
+	delivery TEXT,
+	auto_close BIGINT NOT NULL,
+	unattended BIGINT NOT NULL,
+	slot_from TEXT,
+	queued_at BIGINT,
+	ready_at BIGINT,
+	ready_note TEXT,
 	PRIMARY KEY (id),
 	CONSTRAINT task_ended_at CHECK ((state IN ('cancelled', 'completed', 'failed')) = (ended_at IS NOT NULL)),
 	CONSTRAINT task_disposition CHECK ((state IN ('cancelled', 'completed', 'failed')) = (disposition_reason IS NOT NULL)),
 	CONSTRAINT task_disposition_whole CHECK ((disposition_reason IS NULL) = (disposition_source IS NULL)),
 	CONSTRAINT task_started_at CHECK (NOT (state IN ('active')) OR (started_at IS NOT NULL)),
 	CONSTRAINT task_paused_by_somebody CHECK ((paused_at IS NULL) = (paused_by IS NULL)),
+	CONSTRAINT task_in_line_is_pending CHECK (NOT (queued_at IS NOT NULL) OR (state IN ('pending'))),
+	CONSTRAINT task_ready_whole CHECK ((ready_at IS NULL) = (ready_note IS NULL)),
 	CONSTRAINT task_state_known CHECK (state IN ('active', 'cancelled', 'completed', 'failed', 'pending')),
 	CONSTRAINT task_revision_counts CHECK (revision >= 1),
 	FOREIGN KEY(run_id) REFERENCES run (id),
 	FOREIGN KEY(objective) REFERENCES text (id),
-	FOREIGN KEY(parent) REFERENCES task (id)
+	FOREIGN KEY(parent) REFERENCES task (id),
+	FOREIGN KEY(slot_from) REFERENCES task (id)
 )
 ;;
 CREATE INDEX task_due ON task (look_at, id) WHERE look_at IS NOT NULL
 ;;
+CREATE INDEX task_in_line ON task (created_at, id) WHERE queued_at IS NOT NULL
+;;
 CREATE INDEX task_of_run ON task (run_id, id)
+;;
+CREATE INDEX task_spawned ON task (spawned_by, created_at) WHERE spawned_by IS NOT NULL
 ;;
 CREATE INDEX task_state ON task (state, id)
 ;;
@@ -165,6 +201,7 @@ CREATE TABLE conversation (
 	handoff_to TEXT,
 	ended_at BIGINT,
 	turns BIGINT NOT NULL,
+	place TEXT,
 	PRIMARY KEY (id),
 	CONSTRAINT conversation_leased CHECK (NOT (state IN ('active')) OR (lease_number IS NOT NULL AND expires_at IS NOT NULL)),
 	CONSTRAINT conversation_ended_at CHECK ((state IN ('abandoned', 'ended', 'superseded')) = (ended_at IS NOT NULL)),
@@ -194,7 +231,6 @@ CREATE INDEX report_of_task ON report (task_id, id)
 ;;
 CREATE TABLE sample (
 	id TEXT NOT NULL,
-	place TEXT,
 	task_id TEXT NOT NULL,
 	fence TEXT NOT NULL,
 	members TEXT NOT NULL,
@@ -205,6 +241,25 @@ CREATE TABLE sample (
 ;;
 CREATE INDEX sample_of_task ON sample (task_id, made_at)
 ;;
+CREATE TABLE sighting (
+	id TEXT NOT NULL,
+	task_id TEXT NOT NULL,
+	subject TEXT NOT NULL,
+	source TEXT NOT NULL,
+	rank BIGINT NOT NULL,
+	seen_at BIGINT NOT NULL,
+	made_at BIGINT NOT NULL,
+	digest TEXT NOT NULL,
+	facts TEXT NOT NULL,
+	PRIMARY KEY (id),
+	CONSTRAINT sighting_ranked CHECK (rank BETWEEN 1 AND 5),
+	FOREIGN KEY(task_id) REFERENCES task (id)
+)
+;;
+CREATE INDEX sighting_of_subject ON sighting (task_id, subject, id)
+;;
+CREATE INDEX sighting_of_task ON sighting (task_id, id)
+;;
 CREATE TABLE token (
 	id TEXT NOT NULL,
 	revision BIGINT NOT NULL,
@@ -214,6 +269,8 @@ CREATE TABLE token (
 	lease_number BIGINT,
 	created_at BIGINT NOT NULL,
 	revoked_at BIGINT,
+	name TEXT,
+	expires_at BIGINT,
 	PRIMARY KEY (id),
 	CONSTRAINT token_digest_is_sha256 CHECK (length(digest) = 64),
 	CONSTRAINT token_revision_counts CHECK (revision >= 1),
@@ -221,6 +278,8 @@ CREATE TABLE token (
 )
 ;;
 CREATE UNIQUE INDEX one_token_per_digest ON token (digest)
+;;
+CREATE INDEX token_named ON token (id) WHERE name IS NOT NULL
 ;;
 CREATE TABLE wait (
 	id TEXT NOT NULL,
@@ -287,6 +346,10 @@ CREATE TABLE attempt (
 	signal TEXT,
 	exit_code BIGINT,
 	output_bytes BIGINT,
+	tokens_in BIGINT,
+	tokens_out BIGINT,
+	cost BIGINT,
+	currency TEXT,
 	PRIMARY KEY (id),
 	CONSTRAINT attempt_live_at CHECK (NOT (state IN ('live')) OR (live_at IS NOT NULL)),
 	CONSTRAINT attempt_ended_at CHECK (NOT (state IN ('ended')) OR (ended_at IS NOT NULL AND outcome IS NOT NULL)),
@@ -325,6 +388,8 @@ CREATE TABLE command (
 	released_by TEXT,
 	verdict TEXT,
 	late BIGINT NOT NULL,
+	target TEXT,
+	place TEXT,
 	PRIMARY KEY (id),
 	CONSTRAINT command_armed_at CHECK (NOT (state IN ('ambiguous', 'armed', 'submitted')) OR (armed_at IS NOT NULL)),
 	CONSTRAINT command_queued CHECK (NOT (state IN ('queued')) OR (armed_at IS NULL AND submitted_at IS NULL)),
@@ -362,8 +427,6 @@ CREATE TABLE message (
 	policy TEXT NOT NULL,
 	text TEXT,
 	size BIGINT NOT NULL,
-	target TEXT,
-	place TEXT,
 	state TEXT NOT NULL,
 	created_at BIGINT NOT NULL,
 	not_before BIGINT NOT NULL,
@@ -371,6 +434,7 @@ CREATE TABLE message (
 	carried_by TEXT,
 	tries BIGINT NOT NULL,
 	settled_at BIGINT,
+	party TEXT NOT NULL,
 	PRIMARY KEY (id),
 	CONSTRAINT message_carried_by CHECK (NOT (state IN ('carried')) OR (carried_by IS NOT NULL)),
 	CONSTRAINT message_settled_at CHECK (NOT (state IN ('delivered', 'dropped')) OR (settled_at IS NOT NULL)),
@@ -424,7 +488,7 @@ CREATE FUNCTION message_moves() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'message: no such move' USING ERRCODE = 'check_violation'; END $$
 ;;
 CREATE TRIGGER message_moves BEFORE UPDATE OF state ON message FOR EACH ROW
-WHEN (NEW.state <> OLD.state AND NOT ((OLD.state = 'ambiguous' AND NEW.state = 'delivered') OR (OLD.state = 'ambiguous' AND NEW.state = 'dropped') OR (OLD.state = 'carried' AND NEW.state = 'ambiguous') OR (OLD.state = 'carried' AND NEW.state = 'deferred') OR (OLD.state = 'carried' AND NEW.state = 'delivered') OR (OLD.state = 'carried' AND NEW.state = 'retry_wait') OR (OLD.state = 'deferred' AND NEW.state = 'carried') OR (OLD.state = 'deferred' AND NEW.state = 'dropped') OR (OLD.state = 'recorded' AND NEW.state = 'deferred') OR (OLD.state = 'retry_wait' AND NEW.state = 'carried') OR (OLD.state = 'retry_wait' AND NEW.state = 'deferred') OR (OLD.state = 'retry_wait' AND NEW.state = 'dropped')))
+WHEN (NEW.state <> OLD.state AND NOT ((OLD.state = 'ambiguous' AND NEW.state = 'deferred') OR (OLD.state = 'ambiguous' AND NEW.state = 'delivered') OR (OLD.state = 'ambiguous' AND NEW.state = 'dropped') OR (OLD.state = 'carried' AND NEW.state = 'ambiguous') OR (OLD.state = 'carried' AND NEW.state = 'deferred') OR (OLD.state = 'carried' AND NEW.state = 'delivered') OR (OLD.state = 'carried' AND NEW.state = 'retry_wait') OR (OLD.state = 'deferred' AND NEW.state = 'carried') OR (OLD.state = 'deferred' AND NEW.state = 'dropped') OR (OLD.state = 'recorded' AND NEW.state = 'deferred') OR (OLD.state = 'retry_wait' AND NEW.state = 'carried') OR (OLD.state = 'retry_wait' AND NEW.state = 'deferred') OR (OLD.state = 'retry_wait' AND NEW.state = 'dropped')))
 EXECUTE FUNCTION message_moves()
 ;;
 CREATE FUNCTION event_stays() RETURNS trigger LANGUAGE plpgsql AS $$

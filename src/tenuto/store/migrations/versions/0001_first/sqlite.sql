@@ -89,6 +89,8 @@ CREATE TABLE text (
 )
  STRICT
 ;;
+CREATE INDEX text_of_digest ON text (digest) WHERE kind IN ('objective')
+;;
 CREATE TABLE task (
 	id TEXT NOT NULL,
 	revision INTEGER NOT NULL,
@@ -136,23 +138,57 @@ CREATE TABLE task (
 	last_served_at INTEGER,
 	waiting_since INTEGER,
 	look_at INTEGER,
+	tools TEXT NOT NULL,
+	health_value TEXT,
+	health_confidence TEXT,
+	health_row TEXT,
+	health_why TEXT,
+	health_mend TEXT,
+	health_since INTEGER,
+	steered_at INTEGER,
+	informed INTEGER NOT NULL,
+	informed_at INTEGER,
+	told_at INTEGER,
+	max_live INTEGER,
+	max_tokens INTEGER,
+	max_cost INTEGER,
+	live_time INTEGER NOT NULL,
+	tokens INTEGER NOT NULL,
+	cost INTEGER NOT NULL,
+	currency TEXT,
+	spawned_by TEXT,
+	playbook TEXT,
+	delivery TEXT,
+	auto_close INTEGER NOT NULL,
+	unattended INTEGER NOT NULL,
+	slot_from TEXT,
+	queued_at INTEGER,
+	ready_at INTEGER,
+	ready_note TEXT,
 	PRIMARY KEY (id),
 	CONSTRAINT task_ended_at CHECK ((state IN ('cancelled', 'completed', 'failed')) = (ended_at IS NOT NULL)),
 	CONSTRAINT task_disposition CHECK ((state IN ('cancelled', 'completed', 'failed')) = (disposition_reason IS NOT NULL)),
 	CONSTRAINT task_disposition_whole CHECK ((disposition_reason IS NULL) = (disposition_source IS NULL)),
 	CONSTRAINT task_started_at CHECK (NOT (state IN ('active')) OR (started_at IS NOT NULL)),
 	CONSTRAINT task_paused_by_somebody CHECK ((paused_at IS NULL) = (paused_by IS NULL)),
+	CONSTRAINT task_in_line_is_pending CHECK (NOT (queued_at IS NOT NULL) OR (state IN ('pending'))),
+	CONSTRAINT task_ready_whole CHECK ((ready_at IS NULL) = (ready_note IS NULL)),
 	CONSTRAINT task_state_known CHECK (state IN ('active', 'cancelled', 'completed', 'failed', 'pending')),
 	CONSTRAINT task_revision_counts CHECK (revision >= 1),
 	FOREIGN KEY(run_id) REFERENCES run (id),
 	FOREIGN KEY(objective) REFERENCES text (id),
-	FOREIGN KEY(parent) REFERENCES task (id)
+	FOREIGN KEY(parent) REFERENCES task (id),
+	FOREIGN KEY(slot_from) REFERENCES task (id)
 )
  STRICT
 ;;
 CREATE INDEX task_due ON task (look_at, id) WHERE look_at IS NOT NULL
 ;;
+CREATE INDEX task_in_line ON task (created_at, id) WHERE queued_at IS NOT NULL
+;;
 CREATE INDEX task_of_run ON task (run_id, id)
+;;
+CREATE INDEX task_spawned ON task (spawned_by, created_at) WHERE spawned_by IS NOT NULL
 ;;
 CREATE INDEX task_state ON task (state, id)
 ;;
@@ -173,6 +209,7 @@ CREATE TABLE conversation (
 	handoff_to TEXT,
 	ended_at INTEGER,
 	turns INTEGER NOT NULL,
+	place TEXT,
 	PRIMARY KEY (id),
 	CONSTRAINT conversation_leased CHECK (NOT (state IN ('active')) OR (lease_number IS NOT NULL AND expires_at IS NOT NULL)),
 	CONSTRAINT conversation_ended_at CHECK ((state IN ('abandoned', 'ended', 'superseded')) = (ended_at IS NOT NULL)),
@@ -202,7 +239,6 @@ CREATE TABLE report (
 ;;
 CREATE INDEX report_of_task ON report (task_id, id)
 ;;
-	place TEXT,
 CREATE TABLE sample (
 	id TEXT NOT NULL,
 	task_id TEXT NOT NULL,
@@ -216,6 +252,26 @@ CREATE TABLE sample (
 ;;
 CREATE INDEX sample_of_task ON sample (task_id, made_at)
 ;;
+CREATE TABLE sighting (
+	id TEXT NOT NULL,
+	task_id TEXT NOT NULL,
+	subject TEXT NOT NULL,
+	source TEXT NOT NULL,
+	rank INTEGER NOT NULL,
+	seen_at INTEGER NOT NULL,
+	made_at INTEGER NOT NULL,
+	digest TEXT NOT NULL,
+	facts TEXT NOT NULL,
+	PRIMARY KEY (id),
+	CONSTRAINT sighting_ranked CHECK (rank BETWEEN 1 AND 5),
+	FOREIGN KEY(task_id) REFERENCES task (id)
+)
+ STRICT
+;;
+CREATE INDEX sighting_of_subject ON sighting (task_id, subject, id)
+;;
+CREATE INDEX sighting_of_task ON sighting (task_id, id)
+;;
 CREATE TABLE token (
 	id TEXT NOT NULL,
 	revision INTEGER NOT NULL,
@@ -225,6 +281,8 @@ CREATE TABLE token (
 	lease_number INTEGER,
 	created_at INTEGER NOT NULL,
 	revoked_at INTEGER,
+	name TEXT,
+	expires_at INTEGER,
 	PRIMARY KEY (id),
 	CONSTRAINT token_digest_is_sha256 CHECK (length(digest) = 64),
 	CONSTRAINT token_revision_counts CHECK (revision >= 1),
@@ -233,6 +291,8 @@ CREATE TABLE token (
  STRICT
 ;;
 CREATE UNIQUE INDEX one_token_per_digest ON token (digest)
+;;
+CREATE INDEX token_named ON token (id) WHERE name IS NOT NULL
 ;;
 CREATE TABLE wait (
 	id TEXT NOT NULL,
@@ -301,6 +361,10 @@ CREATE TABLE attempt (
 	signal TEXT,
 	exit_code INTEGER,
 	output_bytes INTEGER,
+	tokens_in INTEGER,
+	tokens_out INTEGER,
+	cost INTEGER,
+	currency TEXT,
 	PRIMARY KEY (id),
 	CONSTRAINT attempt_live_at CHECK (NOT (state IN ('live')) OR (live_at IS NOT NULL)),
 	CONSTRAINT attempt_ended_at CHECK (NOT (state IN ('ended')) OR (ended_at IS NOT NULL AND outcome IS NOT NULL)),
@@ -340,6 +404,8 @@ CREATE TABLE command (
 	released_by TEXT,
 	verdict TEXT,
 	late INTEGER NOT NULL,
+	target TEXT,
+	place TEXT,
 	PRIMARY KEY (id),
 	CONSTRAINT command_armed_at CHECK (NOT (state IN ('ambiguous', 'armed', 'submitted')) OR (armed_at IS NOT NULL)),
 	CONSTRAINT command_queued CHECK (NOT (state IN ('queued')) OR (armed_at IS NULL AND submitted_at IS NULL)),
@@ -377,8 +443,6 @@ CREATE TABLE message (
 	task_id TEXT NOT NULL,
 	sender TEXT NOT NULL,
 	kind TEXT NOT NULL,
-	target TEXT,
-	place TEXT,
 	policy TEXT NOT NULL,
 	text TEXT,
 	size INTEGER NOT NULL,
@@ -389,6 +453,7 @@ CREATE TABLE message (
 	carried_by TEXT,
 	tries INTEGER NOT NULL,
 	settled_at INTEGER,
+	party TEXT NOT NULL,
 	PRIMARY KEY (id),
 	CONSTRAINT message_carried_by CHECK (NOT (state IN ('carried')) OR (carried_by IS NOT NULL)),
 	CONSTRAINT message_settled_at CHECK (NOT (state IN ('delivered', 'dropped')) OR (settled_at IS NOT NULL)),
@@ -425,7 +490,7 @@ WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'active' AND NEW.state = 'aban
 BEGIN SELECT RAISE(ABORT, 'conversation: no such move'); END
 ;;
 CREATE TRIGGER message_moves BEFORE UPDATE OF state ON message FOR EACH ROW
-WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'ambiguous' AND NEW.state = 'delivered') OR (OLD.state = 'ambiguous' AND NEW.state = 'dropped') OR (OLD.state = 'carried' AND NEW.state = 'ambiguous') OR (OLD.state = 'carried' AND NEW.state = 'deferred') OR (OLD.state = 'carried' AND NEW.state = 'delivered') OR (OLD.state = 'carried' AND NEW.state = 'retry_wait') OR (OLD.state = 'deferred' AND NEW.state = 'carried') OR (OLD.state = 'deferred' AND NEW.state = 'dropped') OR (OLD.state = 'recorded' AND NEW.state = 'deferred') OR (OLD.state = 'retry_wait' AND NEW.state = 'carried') OR (OLD.state = 'retry_wait' AND NEW.state = 'deferred') OR (OLD.state = 'retry_wait' AND NEW.state = 'dropped'))
+WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'ambiguous' AND NEW.state = 'deferred') OR (OLD.state = 'ambiguous' AND NEW.state = 'delivered') OR (OLD.state = 'ambiguous' AND NEW.state = 'dropped') OR (OLD.state = 'carried' AND NEW.state = 'ambiguous') OR (OLD.state = 'carried' AND NEW.state = 'deferred') OR (OLD.state = 'carried' AND NEW.state = 'delivered') OR (OLD.state = 'carried' AND NEW.state = 'retry_wait') OR (OLD.state = 'deferred' AND NEW.state = 'carried') OR (OLD.state = 'deferred' AND NEW.state = 'dropped') OR (OLD.state = 'recorded' AND NEW.state = 'deferred') OR (OLD.state = 'retry_wait' AND NEW.state = 'carried') OR (OLD.state = 'retry_wait' AND NEW.state = 'deferred') OR (OLD.state = 'retry_wait' AND NEW.state = 'dropped'))
 BEGIN SELECT RAISE(ABORT, 'message: no such move'); END
 ;;
 CREATE TRIGGER event_stays BEFORE UPDATE ON event FOR EACH ROW
