@@ -23,6 +23,7 @@ from tenuto.model.command import AttemptOutcome
 from tenuto.model.ids import TaskId
 from tenuto.model.lifecycle import CommandState
 from tenuto.model.work import WakeKind
+from tenuto.prompts.skills import beside
 from tenuto.proof import material
 from tenuto.surfaces.cli.entrances import Proof
 from tenuto.wiring.entrances import RealEntrances
@@ -82,8 +83,8 @@ class Demo:
                 env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         self._until("the first supervisor to lead", lambda: self.outside.glance().standing == "live")
-        self._until("its door", lambda: self.outside.places.socket.exists())
-        agent = material.beside("examples") / "tidy_docs.py"
+        self._until("its door", self.outside.places.socket.exists)
+        agent = beside("examples") / "tidy_docs.py"
         made = self._tenuto(
             "run", "--title", "Tidy the texts", "--objective-file", str(self.home / "objective.md"),
             "--cwd", str(self.repository), "--program", f"{sys.executable} {agent}", "--resumable",
