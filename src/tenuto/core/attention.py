@@ -28,12 +28,13 @@ class Item:
 
 
 def queue(
-    waits: Iterable[Wait], commands: Iterable[Command], tasks: Iterable[Task], troubles: Sequence[str], now: datetime
+    waits: Iterable[Wait], commands: Iterable[Command], tasks: Sequence[Task], troubles: Sequence[str], now: datetime
 ) -> tuple[Item, ...]:
     """The attention queue, oldest first; `troubles` are sentences about the supervisor itself."""
     items = [_question(wait) for wait in waits if wait.kind in HUMAN_WAITS]
     items += [_doubt(command) for command in commands if command.state is CommandState.AMBIGUOUS]
     items += [_stall(task, task.stalled_at) for task in tasks if task.stalled_at is not None and not task.terminal]
+    items += [_ready(task, task.ready_at) for task in tasks if task.ready_at is not None and _unclosed(task)]
     items += [Item(None, "supervisor", text, "tenuto doctor", now) for text in troubles]
     return tuple(sorted(items, key=lambda item: (item.since, item.task_id or "", item.kind)))
 
@@ -41,7 +42,9 @@ def queue(
 def _question(wait: Wait) -> Item:
     mend = f"tenuto answer {wait.task_id} --file ANSWER"
     if wait.kind is WaitKind.CAP:
-        mend = f"tenuto policy set {wait.task_id} max-attempts=N"
+        cap = wait.subject or "max-attempts"
+        owner = wait.task_id if cap.startswith("max-") else "RUN"
+        mend = f"tenuto policy set {owner} {cap}=N"
     return Item(wait.task_id, f"{wait.kind} wait", wait.question, mend, wait.opened_at)
 
 
@@ -62,5 +65,20 @@ def _stall(task: Task, since: datetime) -> Item:
         "stalled",
         f"{task.progress.without} turns without durable progress",
         f"tenuto resume --stalled {task.id}, or tenuto cancel {task.id}",
+        since,
+    )
+
+
+def _unclosed(task: Task) -> bool:
+    """Whether a signal of readiness closes nothing by itself."""
+    return not task.terminal and not task.auto_close and task.claim is None
+
+
+def _ready(task: Task, since: datetime) -> Item:
+    return Item(
+        task.id,
+        "completion-ready",
+        f"it says that its work is ready to be closed: {task.ready_note}",
+        f"tenuto complete {task.id} --evidence REF, or tenuto continue {task.id}",
         since,
     )

@@ -6,6 +6,7 @@ writes that the task is cancelled, and the cycle ends what is running; a request
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,7 +18,7 @@ from tenuto.model.decision import Because, Rung
 from tenuto.model.fact import FactKind
 from tenuto.model.ids import ReportId
 from tenuto.model.lifecycle import CommandEvent, CommandState, DeliveryEvent, RunState, TaskEvent
-from tenuto.model.message import MessageKind
+from tenuto.model.message import MessageKind, Party
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.work import (
     AutoResume,
@@ -146,7 +147,7 @@ def answer(snapshot: Snapshot, wait: Wait, body: str, by: str, now: datetime, ne
     if because := _over(snapshot):
         return because
     draft = Draft(snapshot, now, new)
-    message = draft.message(by, MessageKind.ANSWER, body, text_kind=TextKind.ANSWER)
+    message = draft.message(by, MessageKind.ANSWER, body, text_kind=TextKind.ANSWER, party=Party.OPERATOR)
     draft.close_wait(wait, by, message.text)
     for command in snapshot.commands:
         over = snapshot.live is None or command.attempt_id != snapshot.live.id
@@ -167,9 +168,9 @@ def set_policy(
     *,
     auto_resume: AutoResume | None,
     clear_auto_resume: bool,
-    max_attempts: int | None,
+    caps: Mapping[str, object],
 ) -> Outcome:
-    """Override the run's policy for this task, or take the override back."""
+    """Override the run's policy for this task, or take the override back; `caps` are the task's own, by their names."""
     if because := _over(snapshot):
         return because
     draft = Draft(snapshot, now, new)
@@ -177,8 +178,7 @@ def set_policy(
         draft.change(auto_resume=None)
     if auto_resume is not None:
         draft.change(auto_resume=auto_resume)
-    if max_attempts is not None:
-        draft.change(max_attempts=max_attempts)
+    draft.change(**caps)
     draft.note(
         FactKind.TASK_POLICY,
         by=by,
@@ -198,9 +198,14 @@ def report(
     draft = Draft(snapshot, now, new)
     attempt = snapshot.live.id if snapshot.live else None
     draft.puts.append(Report(ReportId(new("report")), snapshot.task.id, attempt, kind, lines, now))
-    draft.note(FactKind.REPORT_RECORDED, kind=kind, lines=len(lines))
+    draft.note(FactKind.REPORT_RECORDED, kind=kind, lines=len(lines), line=headline(lines))
     draft.change(active_since_report=wake.active_from_now(snapshot, now))
     return draft.commit()
+
+
+def headline(lines: tuple[tuple[str, str], ...]) -> str:
+    """The first line of a report, shortened: what a coordinator is told of it."""
+    return next((f"{name}: {value}"[:200] for name, value in lines if value.strip()), "")
 
 
 def request_checkpoint(snapshot: Snapshot, by: str, now: datetime, new: New) -> Outcome:
@@ -210,7 +215,7 @@ def request_checkpoint(snapshot: Snapshot, by: str, now: datetime, new: New) -> 
     if any(message.kind is MessageKind.CHECKPOINT for message in snapshot.messages):
         return None
     draft = Draft(snapshot, now, new)
-    draft.message(by, MessageKind.CHECKPOINT, None)
+    draft.message(by, MessageKind.CHECKPOINT, None, party=Party.OPERATOR)
     draft.change(checkpoints=snapshot.task.checkpoints + 1)
     return draft.commit()
 
@@ -234,7 +239,10 @@ def release(snapshot: Snapshot, command: Command, by: str, *, happened: bool, no
     draft = Draft(snapshot, now, new)
     verdict = "happened" if happened else "not happened"
     draft.command(command, CommandEvent.RELEASED, released_by=by, verdict=verdict)
-    draft.carried_on(command, DeliveryEvent.DELIVERED if happened else DeliveryEvent.UNSENT)
+    if command.kind is CommandKind.STEER and not happened:
+        settle.untaken(draft, command)
+    else:
+        draft.carried_on(command, DeliveryEvent.DELIVERED if happened else DeliveryEvent.UNSENT)
     if command.kind is CommandKind.SEND and live is not None and live.id == command.attempt_id:
         ended = draft.end_attempt(AttemptOutcome.RELEASED, detail=f"{verdict}, says {by}")
         if not snapshot.task.terminal:
@@ -251,6 +259,19 @@ def _after_release(draft: Draft, ended: Attempt | None, *, happened: bool) -> No
         draft.wait(WaitKind.HUMAN, question, attempt=ended.id if ended else None)
     else:
         draft.wake(WakeKind.RECOVERY, "a command was released", draft.now)
+
+
+def ready(snapshot: Snapshot, note: str, now: datetime, new: New) -> Outcome:
+    """The agent says that its work can be closed; None when it has said so. It ends nothing by itself."""
+    if because := _over(snapshot):
+        return because
+    if snapshot.task.ready_at is not None or snapshot.task.claim is not None:
+        return None
+    draft = Draft(snapshot, now, new)
+    draft.change(ready_at=now, ready_note=note[:2000])
+    draft.note(FactKind.TASK_READY, note=note[:500], auto_close=snapshot.task.auto_close)
+    draft.look_now()
+    return draft.commit()
 
 
 def late_word(snapshot: Snapshot, said: str, lease_number: int | None, now: datetime, new: New) -> Because | None:

@@ -14,12 +14,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tenuto.core import attention, control, decide
+from tenuto.core import attention, control, decide, slots
 from tenuto.core import wake as wakes
 from tenuto.core.attention import Item
 from tenuto.engine.cycle import Cycle
+from tenuto.engine.spawning import Source, Spawn, Spawning
 from tenuto.engine.standing import Standing, standing
-from tenuto.model.change import Busy, Commit, Committed, Key, KeyConflict, NotLeader, Replayed, Stale
+from tenuto.engine.tokens import Tokens, Wanted
+from tenuto.model.change import KEY_LIFE, Busy, Commit, Committed, Key, KeyConflict, NotLeader, Replayed, Stale
 from tenuto.model.command import Attempt, Command
 from tenuto.model.conversation import Conversation
 from tenuto.model.decision import Because
@@ -30,7 +32,7 @@ from tenuto.model.ids import LETTERS, CommandId, RunId, TaskId, TextId, WaitId, 
 from tenuto.model.lifecycle import RunState, TaskState
 from tenuto.model.message import Message
 from tenuto.model.policy import POLICY, Policy
-from tenuto.model.snapshot import Leadership, Registry, Role, Snapshot
+from tenuto.model.snapshot import Leadership, Registry, Role, Snapshot, Token
 from tenuto.model.work import (
     HUMAN_WAITS,
     Acceptance,
@@ -48,7 +50,7 @@ from tenuto.model.work import (
     Wake,
     WakeKind,
 )
-from tenuto.ports import Clock, Executor, Ledger, Minter
+from tenuto.ports import Clock, Executor, Ledger, Minter, Playbooks
 
 TRIES = 5
 LISTED = 500
@@ -176,6 +178,7 @@ class Desk:
         stop: Callable[[], None] | None = None,
         troubles: Callable[[], Sequence[str]] = tuple,
         presence: Callable[[Leadership], Presence] = lambda _holder: Presence.UNKNOWN,
+        playbooks: Playbooks | None = None,
     ) -> None:
         self._ledger = ledger
         self._cycle = cycle
@@ -188,6 +191,10 @@ class Desk:
         self._stop = stop
         self._troubles = troubles
         self._presence = presence
+        self._spawning = Spawning(
+            ledger, minter, self._executors, playbooks, defaults, Cycle.executor_of, self._policy_with
+        )
+        self._tokens = Tokens(ledger, clock, minter)
 
     # -- names
 
@@ -446,6 +453,84 @@ class Desk:
             now = getattr(policy, name)
             made[name] = timedelta(seconds=value) if isinstance(now, timedelta) else int(value)
         return replace(policy, **made)  # type: ignore[arg-type]
+
+    async def spawn(self, caller: Caller, asked: Spawn, key: str | None) -> Done:
+        """Make one more task, at most once under one key. What is refused has made nothing."""
+        if key is None:
+            raise Mistake("a spawn needs an idempotency key, to be asked for again under", field="Idempotency-Key")
+        if caller.role is Role.EXECUTOR:
+            raise NotAllowed("an executor's token opens no verbs")
+        self._must_lead()
+        async with self._spawning.lock:
+            if (replay := self._replay(caller, key, "spawn", asked)) is not None:
+                return replay
+            now = self._clock.now()
+            if caller.task_id is not None:
+                await self._in_time(caller, self._snapshot(caller.task_id), "spawn", now)
+            made = self._spawning.made(Source(caller.role, caller.task_id), asked, now)
+            commit = replace(made.commit, key=self._key(caller, "spawn", key, asked, made.result))
+            done = await self._committed(commit, made.result)
+        self._rung(made.task_id)
+        return done
+
+    async def ready(self, caller: Caller, given: str, note: str, *, key: str | None = None) -> Done:
+        """Say that a task's work can be closed; with auto-close it is, after a grace."""
+        if not note.strip():
+            raise Mistake("say in a line what is ready", field="note")
+        self._short("note", note)
+        return await self._one(
+            caller,
+            f"ready {note}",
+            self.task_id(given),
+            key,
+            lambda seen, now: control.ready(seen, note, now, self._mint.new),
+        )
+
+    def slots(self) -> slots.Ledger:
+        """Who holds a slot and what it does with it, and who stands in line."""
+        now = self._clock.now()
+        held = []
+        for task in self._ledger.active(LISTED):
+            snapshot = self._ledger.snapshot(task.id, self._slots)
+            if snapshot is not None and snapshot.task.state is TaskState.ACTIVE:
+                policy = snapshot.run.policy
+                held.append(slots.occupancy(snapshot.task, snapshot.live, snapshot.live_command, policy, now))
+        used = sum(one.counts for one in held)
+        return slots.Ledger(
+            slots=self._slots,
+            free=max(self._slots - used, 0),
+            held=tuple(held),
+            line=slots.in_order(self._ledger.line()),
+            pending_cap=self._defaults.pending_tasks,
+            spawned_pending=self._ledger.spawned_pending(),
+        )
+
+    # -- tokens
+
+    def tokens(self) -> tuple[Token, ...]:
+        """Tokens that were made by hand, oldest first."""
+        return self._tokens.listed()
+
+    async def make_token(self, caller: Caller, wanted: Wanted, key: str | None) -> Done:
+        """Make a token. It is in this answer and in no other, and nowhere on the disk."""
+        caller.must_operate()
+        self._must_lead()
+        if (replay := self._replay(caller, key, "token", wanted)) is not None:
+            return replay
+        commit, secret, result = self._tokens.made(wanted, caller.name)
+        await self._committed(replace(commit, key=self._key(caller, "token", key, wanted, result)), result)
+        return Done({**result, "secret": secret})
+
+    async def revoke_token(self, caller: Caller, given: str, key: str | None) -> Done:
+        """Take a token back: nothing is opened by it from now on."""
+        caller.must_operate()
+        self._must_lead()
+        if (replay := self._replay(caller, key, "revoke", given)) is not None:
+            return replay
+        commit, result = self._tokens.revoked(given, caller.name)
+        if commit is None:
+            return Done({**result, "changed": False})
+        return await self._committed(replace(commit, key=self._key(caller, "revoke", key, given, result)), result)
 
     async def pause(self, caller: Caller, given: str, key: str | None = None) -> Done:
         """Stop future automatic continuation of a task, or of a run's unfinished tasks."""
@@ -800,7 +885,8 @@ class Desk:
     def _replay(self, caller: Caller, key: str | None, verb: str, body: object) -> Done | None:
         """What an earlier call with this very key and body came to, if there was one."""
         made = self._key(caller, verb, key, body, {})
-        if made is None or (known := self._ledger.replayed(made.scope, made.key)) is None:
+        since = self._clock.now() - KEY_LIFE
+        if made is None or (known := self._ledger.replayed(made.scope, made.key, since)) is None:
             return None
         if known[0] != made.digest:
             raise Conflict("this idempotency key was used for another request", field="Idempotency-Key")

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from tenuto.engine.desk import Caller, Desk, Order
+from tenuto.engine.spawning import Spawn
+from tenuto.engine.tokens import Wanted
 from tenuto.model.faults import Mistake, NotAllowed
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.snapshot import Role
@@ -131,6 +133,46 @@ class Create(Params):
     auto_resume: Literal["on", "manual"] = "on"
     max_attempts: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     policy: Annotated[dict[Label, Amount], Field(max_length=64)] = {}
+
+
+class Spawned(Params):
+    """One more task. What is left out comes from the playbook, else from the parent.
+
+    `playbook` is NAME or SCOPE/NAME; the server reads it. `force` is the reason for beginning work that is under way.
+    """
+
+    prompt: Objective
+    title: Title = ""
+    playbook: Annotated[str, StringConstraints(min_length=1, max_length=80), AfterValidator(_no_nul)] | None = None
+    run: Name | None = None
+    parent: Name | None = None
+    cwd: Path | None = None
+    agent: AgentParams | None = None
+    auto_close: bool | None = None
+    unattended: bool | None = None
+    hand_over: bool = False
+    force: Annotated[Line, StringConstraints(min_length=1)] | None = None
+
+
+class Ready(OneTask):
+    """A line about what is ready to be closed."""
+
+    note: Line
+
+
+class NewToken(Params):
+    """A token to be made: its role, what it is called, the task it speaks for, and its life in seconds."""
+
+    role: Literal["operator", "coordinator", "agent", "executor"]
+    name: Label
+    task: Name | None = None
+    ttl: Annotated[float, Field(gt=0, le=315_360_000, allow_inf_nan=False)] | None = None
+
+
+class OneToken(Params):
+    """A token, by its name or its identifier."""
+
+    token: Label
 
 
 class Followed(OneTask):
@@ -315,6 +357,57 @@ async def _create(desk: Desk, caller: Caller, params: Create, key: str | None) -
     return present.done("run.create", await desk.create(caller, order, key))
 
 
+async def _spawn(desk: Desk, caller: Caller, params: Spawned, key: str | None) -> Answer:
+    agent = params.agent
+    parent = params.parent
+    if parent is not None:
+        parent = desk.task_id(parent) if caller.role is Role.OPERATOR else own(desk, caller, parent)
+    run = params.run
+    if run is not None:
+        if caller.role is not Role.OPERATOR:
+            raise NotAllowed("an agent spawns in its own run", field="run")
+        run = desk.run_id(run)
+    asked = Spawn(
+        prompt=params.prompt,
+        title=params.title,
+        playbook=params.playbook,
+        run=run,
+        parent=parent,
+        cwd=params.cwd,
+        agent=None
+        if agent is None
+        else Agent(agent.adapter, tuple(agent.argv), agent.resumable, tuple(agent.env)),
+        auto_close=params.auto_close,
+        unattended=params.unattended,
+        hand_over=params.hand_over,
+        force=params.force,
+    )
+    return present.done("task.spawn", await desk.spawn(caller, asked, key))
+
+
+async def _ready(desk: Desk, caller: Caller, params: Ready, key: str | None) -> Answer:
+    return present.done("task.ready", await desk.ready(caller, own(desk, caller, params.task), params.note, key=key))
+
+
+async def _slots(desk: Desk, caller: Caller, params: Nothing, key: str | None) -> Answer:
+    return present.slots(desk.slots())
+
+
+async def _tokens(desk: Desk, caller: Caller, params: Nothing, key: str | None) -> Answer:
+    return present.tokens(desk.tokens(), desk.now())
+
+
+async def _new_token(desk: Desk, caller: Caller, params: NewToken, key: str | None) -> Answer:
+    task = None if params.task is None else desk.task_id(params.task)
+    life = None if params.ttl is None else timedelta(seconds=params.ttl)
+    wanted = Wanted(Role(params.role), params.name, task, life)
+    return present.done("token.new", await desk.make_token(caller, wanted, key))
+
+
+async def _revoke_token(desk: Desk, caller: Caller, params: OneToken, key: str | None) -> Answer:
+    return present.done("token.revoke", await desk.revoke_token(caller, params.token, key))
+
+
 async def _runs(desk: Desk, caller: Caller, params: Listed, key: str | None) -> Answer:
     return present.runs(desk.runs(unfinished=params.unfinished))
 
@@ -496,6 +589,12 @@ VERBS: Mapping[str, Verb] = {
         Verb("run.create", "Make a run with one task", Create, _create),
         Verb("run.list", "List runs, newest first", Listed, _runs),
         Verb("run.show", "Show a run and its tasks", OneRun, _run),
+        Verb("task.spawn", "Make one more task, by a playbook or as its parent", Spawned, _spawn, ANYBODY),
+        Verb("task.ready", "Say that a task's work can be closed", Ready, _ready, BOTH, spooled=True),
+        Verb("slots", "Show who holds a slot, and who stands in line", Nothing, _slots),
+        Verb("token.list", "List the tokens that were made by hand", Nothing, _tokens),
+        Verb("token.new", "Make a token; it is told this once", NewToken, _new_token),
+        Verb("token.revoke", "Take a token back", OneToken, _revoke_token),
         Verb("task.list", "List tasks, newest first", ListedTasks, _tasks),
         Verb("task.show", "Show everything about a task", OneTask, _show, BOTH),
         Verb("task.assignment", "Read a task's objective as a whole", OneTask, _assignment, BOTH),

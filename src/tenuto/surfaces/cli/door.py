@@ -18,7 +18,7 @@ from tenuto.surfaces.routes import PREFIX, ROUTES, address
 
 Answer = Mapping[str, object]
 
-SPOOLED = frozenset({"task.complete", "task.fail", "task.wait", "task.report"})
+SPOOLED = frozenset({"task.complete", "task.fail", "task.wait", "task.report", "task.ready"})
 """What an agent may leave behind while nobody listens; a test compares it with the table of verbs."""
 TOKEN_BYTES = 4096
 QUIET = 45.0

@@ -10,11 +10,14 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from tenuto.engine.desk import Caller, Desk
 from tenuto.model.faults import (
@@ -24,6 +27,7 @@ from tenuto.model.faults import (
     NoSupervisor,
     NotAllowed,
     NotFound,
+    Pressed,
     Refused,
     StorageFull,
     UnsupportedVersion,
@@ -39,6 +43,7 @@ _LOG = logging.getLogger("tenuto.http")
 
 #: The status of each fault; the first class that fits counts.
 STATUS: tuple[tuple[type[BaseException], int], ...] = (
+    (Pressed, 429),
     (Refused, 423),
     (Conflict, 409),
     (NotFound, 404),
@@ -54,15 +59,25 @@ JSON_DEPTH_FAULTS = (ValueError, RecursionError)
 
 
 def make_app(
-    desk: Desk, auth: Authenticator, *, feed: Feed, port: int | None = None, origins: Iterable[str] = ()
+    desk: Desk,
+    auth: Authenticator,
+    *,
+    feed: Feed,
+    port: int | None = None,
+    origins: Iterable[str] = (),
+    mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
 ) -> FastAPI:
-    """The API over one desk. `port` is the loopback port served beside the Unix socket, if any."""
+    """The API over one desk. `port` is the loopback port served beside the Unix socket, if any.
+
+    `mounts` are other applications at their paths, behind the same guard.
+    """
     app = FastAPI(title="Tenuto", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.add_middleware(Guard, auth=auth, port=port, origins=tuple(origins))
     app.add_exception_handler(HTTPException, _told)
     app.add_exception_handler(Exception, _fault)
     app.add_route("/healthz", _healthz, methods=["GET"], include_in_schema=False)
     app.add_route(f"{PREFIX}/openapi.json", _document, methods=["GET"], include_in_schema=False)
+    app.router.routes += [Route(place, mounted, include_in_schema=False) for place, mounted in mounts.items()]
     places: dict[str, dict[str, _Answer]] = {}
     for verb in verbs.VERBS.values():
         for path in (verb.route.path, verb.route.run_path):
@@ -200,7 +215,8 @@ def wants_stream(request: Request) -> bool:
 def told(fault: BaseException) -> Response:
     """What a fault is answered with."""
     status = next(status for kind, status in STATUS if isinstance(fault, kind))
-    return _json(status, present.error(fault), {"Retry-After": "1"} if status == 503 else None)
+    again = "1" if status == 503 else str(fault.retry_after) if isinstance(fault, Pressed) else None
+    return _json(status, present.error(fault), None if again is None else {"Retry-After": again})
 
 
 def _json(status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:

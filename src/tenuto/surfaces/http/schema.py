@@ -38,6 +38,8 @@ TELLS = {
     "whoami": ("role", "name", "task", "run", "verbs"),
     "run.list": ("runs",),
     "run.show": ("run", "tasks"),
+    "slots": ("slots", "free", "counts", "held", "line", "pending"),
+    "token.list": ("tokens",),
     "task.list": ("tasks",),
     "task.show": ("run", "task", "objective", "because", "attempts", "commands", "waits", "messages", "reports"),
     "task.assignment": ("task", "run", "title", "cwd", "objective", "acceptance"),

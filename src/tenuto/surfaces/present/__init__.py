@@ -38,8 +38,10 @@ from tenuto.surfaces.present.wholes import (
     run_whole,
     runs,
     shown,
+    slots,
     status,
     tasks,
+    tokens,
     whoami,
 )
 
@@ -76,10 +78,12 @@ __all__ = [
     "seconds",
     "shown",
     "size",
+    "slots",
     "span",
     "status",
     "task",
     "tasks",
+    "tokens",
     "told",
     "wait",
     "wake",

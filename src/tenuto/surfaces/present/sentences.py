@@ -25,6 +25,10 @@ SENTENCES: Mapping[FactKind, str] = {
     FactKind.RUN_CHANGED: "the run's policy was changed",
     FactKind.RUN_STOPPED: "the run was stopped, by {by}",
     FactKind.TASK_CREATED: "the task was made: {title}",
+    FactKind.TASK_SPAWNED: "spawned by {by}, playbook {playbook}",
+    FactKind.TASK_READY: "the agent says that it can be closed: {note}",
+    FactKind.TOKEN_MADE: "the token {name} was made for a {role}, by {by}",
+    FactKind.TOKEN_REVOKED: "the token {name} was taken back, by {by}",
     FactKind.TASK_STARTED: "the task was given a slot",
     FactKind.TASK_SLOT_BACK: "the task gave its slot back",
     FactKind.TASK_PAUSED: "paused, by {by}",
@@ -126,6 +130,8 @@ def did(verb: str, result: Mapping[str, Scalar], effects: list[dict[str, Any]], 
 
 def _deed(verb: str, result: Mapping[str, Scalar], effects: list[dict[str, Any]]) -> str:
     what = DEEDS.get(verb, "done")
+    if verb.startswith("token."):
+        return f"{what} {plain(result.get('name'))}"
     on = result.get("task") or result.get("run") or result.get("command")
     where = f" {short(str(on))}" if on else ""
     if "run" in result and "task" not in result and effects:
@@ -141,6 +147,10 @@ def _deed(verb: str, result: Mapping[str, Scalar], effects: list[dict[str, Any]]
 
 DEEDS: Mapping[str, str] = {
     "run.create": "made task",
+    "task.spawn": "spawned task",
+    "task.ready": "readiness is recorded for",
+    "token.new": "made token",
+    "token.revoke": "took back token",
     "task.pause": "paused",
     "task.resume": "resumed",
     "task.continue": "asked for one more turn of",

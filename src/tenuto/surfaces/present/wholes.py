@@ -10,13 +10,14 @@ from typing import Any
 
 from tenuto import __version__
 from tenuto.core.attention import Item
+from tenuto.core.slots import Ledger, Occupancy
 from tenuto.engine.desk import Caller, Done, Explained, Shown
 from tenuto.engine.residency import Standing
 from tenuto.model.command import Command
 from tenuto.model.fact import Event
 from tenuto.model.ids import RunId
 from tenuto.model.message import Message
-from tenuto.model.snapshot import Leadership, Registry
+from tenuto.model.snapshot import Leadership, Registry, Token
 from tenuto.model.work import Report, Run, Task
 from tenuto.surfaces.present import rows
 from tenuto.surfaces.present.sentences import did
@@ -102,6 +103,65 @@ def tasks(found: Sequence[Task]) -> dict[str, Any]:
     return {"tasks": [rows.task(row) for row in found]}
 
 
+def slots(found: Ledger) -> dict[str, Any]:
+    """Who holds a slot and what it does with it; who stands in line, first the one that starts first."""
+    counts = {word.value: sum(one.occupancy is word for one in found.held) for word in Occupancy}
+    return {
+        "slots": found.slots,
+        "free": found.free,
+        "counts": counts,
+        "held": [
+            {
+                "task": one.task.id,
+                "title": one.task.title,
+                "occupancy": one.occupancy.value,
+                "since": rows.instant(one.since),
+                "counts": one.counts,
+                "text": OCCUPANCIES[one.occupancy],
+            }
+            for one in found.held
+        ],
+        "line": [
+            {
+                "task": one.task_id,
+                "returns": one.started_at is not None,
+                "waits_for": one.giver,
+                "created_at": rows.instant(one.created_at),
+            }
+            for one in found.line
+        ],
+        "pending": {"cap": found.pending_cap, "spawned": found.spawned_pending},
+    }
+
+
+OCCUPANCIES: Mapping[Occupancy, str] = {
+    Occupancy.WORKING: "a turn is under way",
+    Occupancy.FINISHED: "it says that it is finished, and nobody has closed it yet",
+    Occupancy.HUNG: "its turn cannot be followed, or has outlasted its limit",
+    Occupancy.LAUNCHING: "its turn is being started",
+    Occupancy.RESTING: "it rests between turns",
+}
+
+
+def tokens(found: Sequence[Token], now: datetime) -> dict[str, Any]:
+    """The tokens that were made by hand; nothing of the tokens themselves."""
+    return {
+        "tokens": [
+            {
+                "id": one.id,
+                "name": one.name,
+                "role": one.role.value,
+                "task": one.task_id,
+                "created_at": rows.instant(one.created_at),
+                "expires_at": rows.instant(one.expires_at),
+                "revoked_at": rows.instant(one.revoked_at),
+                "open": one.revoked_at is None and (one.expires_at is None or one.expires_at > now),
+            }
+            for one in found
+        ]
+    }
+
+
 def run_whole(row: Run, found: Sequence[Task]) -> dict[str, Any]:
     """A run with its tasks."""
     return {"run": rows.run(row), **tasks(found)}
@@ -180,6 +240,8 @@ INTENTS: Mapping[str, str] = {
     "give_slot_back": "it is about to give its slot back",
     "sampled": "what is there is being noted twice, to be compared",
     "revoke": "a command that has not begun is about to be made impossible",
+    "open_person_wait": "a person is about to be asked",
+    "close_ready": "its grace is over: it is about to be closed",
     "open_cap_wait": "its cap is reached: a person is about to be asked",
 }
 
