@@ -13,6 +13,7 @@ from tests.support.world import World
 from tenuto.surfaces.http.app import make_app
 from tenuto.surfaces.http.auth import Authenticator
 from tenuto.surfaces.http.feed import Feed, Pace
+from tenuto.surfaces.mcp.mounted import PATH, Mounted
 
 TOKEN = "the-operators-token-that-is-long-enough-for-one"
 PORT = 6174
@@ -35,7 +36,9 @@ class Api:
     def __init__(self, world: World, *, token: str | None = TOKEN, pace: Pace | None = None) -> None:
         self.world = world
         self.feed = Feed(pace or Pace(look=0.01, comment=0.05))
-        self.app: ASGIApp = make_app(world.desk, Authenticator(TOKEN, world.ledger.token), feed=self.feed, port=PORT)
+        auth = Authenticator(TOKEN, world.ledger.token)
+        mounts = {PATH: Mounted(world.desk, self.feed.notify)}
+        self.app: ASGIApp = make_app(world.desk, auth, feed=self.feed, port=PORT, mounts=mounts)
         self.token = token
         self.transport = httpx2.ASGITransport(app=OverSocket(self.app), raise_app_exceptions=False)
         self.client = httpx2.AsyncClient(transport=self.transport, base_url="http://tenuto")

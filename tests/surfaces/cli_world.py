@@ -229,6 +229,10 @@ class FakeEntrances:
         self.reached.append(("spool", verb, dict(params), key))
         return self.root / "spool" / "0001.json"
 
+    def serve_mcp(self) -> int:
+        self.reached.append(("serve_mcp",))
+        return 0
+
     def doctor(self) -> Sequence[Check]:
         return self.checks
 

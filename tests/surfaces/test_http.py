@@ -32,7 +32,7 @@ PLACES = [
     for route in ROUTES.values()
     for path in (route.path, route.run_path)
     if path is not None
-] + [("GET", f"{PREFIX}/openapi.json"), ("GET", "/nowhere"), ("DELETE", f"{PREFIX}/status")]
+] + [("POST", "/mcp"), ("GET", f"{PREFIX}/openapi.json"), ("GET", "/nowhere"), ("DELETE", f"{PREFIX}/status")]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tenuto.proof import material
+from tenuto.prompts.skills import beside
 from tenuto.surfaces.cli.entrances import Proof
 
 #: In the order in which they are run: those that load the machine last.
@@ -75,7 +75,7 @@ def package() -> None:
     """Make the measurements importable as `bench`, wherever they lie; FileNotFoundError when they do not."""
     if "bench" in sys.modules:
         return
-    place = material.beside("bench")
+    place = beside("bench")
     spec = importlib.util.spec_from_file_location(
         "bench", place / "__init__.py", submodule_search_locations=[str(place)]
     )

@@ -20,15 +20,6 @@ OWN = 16
 GIT = ("git", "-c", "user.name=demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false")
 
 
-def beside(name: str) -> Path:
-    """A directory that travels with the package: beside `src/` in a checkout, inside the package in a wheel."""
-    package = Path(tenuto.__file__).parent
-    for place in (package / name, package.parent.parent / name):
-        if place.is_dir():
-            return place
-    raise FileNotFoundError(f"{name} was not installed beside this program")
-
-
 def own_documents() -> Iterator[tuple[Path, str]]:
     """The project's Markdown files with the names they get; none where this is not a checkout."""
     root = Path(tenuto.__file__).parent.parent.parent

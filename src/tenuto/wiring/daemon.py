@@ -185,9 +185,11 @@ async def serve(supervisor: Supervisor) -> NotFree | None:
 
     def make(_port: int | None) -> object:
         from tenuto.surfaces.http.app import make_app
+        from tenuto.surfaces.mcp.mounted import PATH, Mounted
 
         auth = Authenticator(secret, supervisor.ledger.token)
-        return make_app(supervisor.desk, auth, feed=feed)
+        mounts = {PATH: Mounted(supervisor.desk, feed.notify)}
+        return make_app(supervisor.desk, auth, feed=feed, mounts=mounts)
 
     door = Door(settings.socket, make, closing=feed.close)
     door.open(succeeds=before is not None and before.address == led.address)

@@ -176,6 +176,12 @@ class RealEntrances:
         token, task = self._environ["TENUTO_TOKEN"], self._environ.get("TENUTO_TASK", "")
         return spool.put(place, verb=verb, params=params, key=key, token=token, task=task, at=self.now())
 
+    def serve_mcp(self) -> int:
+        """MCP on standard input and output."""
+        from tenuto.surfaces.mcp import stdio
+
+        return stdio.serve(self)
+
     def doctor(self) -> Sequence[Check]:
         """Look at everything; changes nothing."""
         from tenuto.wiring.doctor import checks

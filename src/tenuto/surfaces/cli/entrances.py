@@ -178,6 +178,13 @@ class Entrances(Protocol):
         """
         ...
 
+    def serve_mcp(self) -> int:
+        """Serve MCP on standard input and output until the input ends; the exit code of the process.
+
+        Raises ModuleNotFoundError where the protocol's library was not installed.
+        """
+        ...
+
     def doctor(self) -> Sequence[Check]:
         """Look at every dependency, lease, schema, directory, permission and executor; changes nothing."""
         ...
