@@ -9,19 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tenuto.core import progress, settle, tenancy
+from tenuto.core import neighbours, progress, settle, tenancy
 from tenuto.core.draft import Draft, New, text_of
 from tenuto.model.change import Commit, Guard
 from tenuto.model.command import Attempt, Command, CommandKind
-from tenuto.model.decision import Because, Continue
+from tenuto.model.decision import Because, Continue, SteerTurn
 from tenuto.model.evidence import Sample, WorkspaceFacts
 from tenuto.model.fact import FactKind
+from tenuto.model.health import LOUD, Assessment
 from tenuto.model.ids import AttemptId, CommandId, MessageId, ReconciliationId, TokenId
-from tenuto.model.lifecycle import WAITING_DELIVERY, AttemptState, CommandState, DeliveryEvent, TaskEvent
-from tenuto.model.message import MessageKind
+from tenuto.model.lifecycle import WAITING_DELIVERY, AttemptState, CommandState, DeliveryEvent, DeliveryState, TaskEvent
+from tenuto.model.message import MessageKind, MessagePolicy, Party
 from tenuto.model.reconciliation import Seen
 from tenuto.model.snapshot import Role, Token
-from tenuto.model.work import TextKind, WaitKind
+from tenuto.model.work import TextKind, WaitKind, WakeKind
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def turn(
         id=TokenId(new("token")),
         revision=1,
         digest=token_digest,
-        role=Role.AGENT,
+        role=Role.COORDINATOR if neighbours.coordinates(snapshot) else Role.AGENT,
         task_id=task.id,
         lease_number=talk.lease_number,
         created_at=now,
@@ -105,6 +106,10 @@ def turn(
         if message.id in carried:
             draft.deliver(message, DeliveryEvent.CARRIED, command.id)
             asks_report = asks_report or message.kind is MessageKind.CHECKPOINT
+    left = [m for m in draft.snapshot.messages if m.policy is MessagePolicy.STEER_NOW and m.state in WAITING_DELIVERY]
+    if left:  # there was no room for all; the rest is wanted as soon as this turn is over
+        by = next((m.sender for m in left if m.party is Party.OPERATOR), None)
+        draft.wake(WakeKind.MESSAGE, "words for which the last prompt had no room", now, asked_by=by)
     renewed = tenancy.heartbeat(talk, talk.lease_number, policy, now)
     if isinstance(renewed, Because):
         return None
@@ -122,6 +127,47 @@ def turn(
     draft.note(FactKind.ATTEMPT_ARMED, attempt=attempt.id, number=number, reason=intent.reason, anyway=intent.anyway)
     _armed(draft, command)
     return _written(draft, command, attempt, seen)
+
+
+def steer(
+    seen: Seen,
+    intent: SteerTurn,
+    command_id: CommandId,
+    words: str,
+    carried: tuple[MessageId, ...],
+    now: datetime,
+    new: New,
+) -> Written | None:
+    """Arm the putting of words into the turn under way; None when the turn or its conversation is not there any more.
+
+    The messages are taken by the same commit, so nothing else can carry them until it is known what became of them.
+    """
+    snapshot = seen.snapshot
+    live, talk, sent = snapshot.live, snapshot.conversation, snapshot.live_command
+    if live is None or talk is None or sent is None or seen.epoch is None or not carried:
+        return None
+    draft = Draft(snapshot, now, new)
+    text = text_of(TextKind.PROMPT, words, snapshot, now, new)
+    side = _side(seen, CommandKind.STEER, command_id, f"steer:{talk.identity}", live.id, now)
+    command = replace(side, payload=text.id, digest=text.digest, target=intent.turn, deadline=sent.deadline)
+    draft.puts += [text, command]
+    draft.holds.append((command.scopes[0], command.id))
+    for message in snapshot.messages:
+        if message.id in carried:
+            draft.deliver(message, DeliveryEvent.CARRIED, command.id)
+    draft.change(steered_at=now)
+    _armed(draft, command)
+    return _written(draft, command, None, seen)
+
+
+def unfit(seen: Seen, message_id: MessageId, why: str, now: datetime, new: New) -> Commit | None:
+    """A message that no prompt of this task can hold is given up, and a person is told: it is never cut."""
+    draft = Draft(seen.snapshot, now, new)
+    for message in seen.snapshot.messages:
+        if message.id == message_id:
+            draft.deliver(message, DeliveryEvent.DROPPED)
+            draft.wait(WaitKind.HUMAN, f"message {message.id} of {message.sender} cannot be delivered: {why}"[:2000])
+    return draft.commit()
 
 
 def check(seen: Seen, now: datetime, new: New) -> Written | None:
@@ -242,10 +288,10 @@ def sampled(seen: Seen, now: datetime, new: New) -> Commit | None:
     return draft.commit()
 
 
-def cap_wait(seen: Seen, question: str, now: datetime, new: New) -> Commit | None:
+def cap_wait(seen: Seen, question: str, cap: str, now: datetime, new: New) -> Commit | None:
     """Turn a reached cap into a wait."""
     draft = Draft(seen.snapshot, now, new)
-    draft.wait(WaitKind.CAP, question)
+    draft.wait(WaitKind.CAP, question, subject=cap)
     return draft.commit()
 
 
@@ -272,16 +318,28 @@ def rest(
     new: New,
     *,
     in_line: bool = False,
+    health: Assessment | None = None,
 ) -> Commit | None:
-    """Write down when to look again, whether it stands in line for a slot, and `because` where it is news."""
+    """Write down when to look again, whether it stands in line for a slot, its health, and `because` where it is news."""
     task = seen.snapshot.task
-    if task.look_at == look_at and because is None and (task.queued_at is not None) == in_line:
+    same = health is None or health == task.health
+    if task.look_at == look_at and because is None and (task.queued_at is not None) == in_line and same:
         return None
     draft = Draft(seen.snapshot, now, new)
+    if health is not None and not same:
+        _judged(draft, task.health, health)
     draft.change(look_at=look_at, queued_at=(task.queued_at or now) if in_line else None)
     if because is not None:
         draft.note(FactKind.RESTED, rung=because.rung, sentence=because.sentence[:500], change=because.change[:500])
     return draft.commit()
+
+
+def _judged(draft: Draft, before: Assessment | None, after: Assessment) -> None:
+    """Keep the health; it is worth telling when something becomes loud, or is not any more."""
+    draft.change(health=after)
+    loud = (before is not None and before.value in LOUD, after.value in LOUD)
+    if any(loud) and (before is None or before.value is not after.value):
+        draft.note(FactKind.TASK_HEALTH, health=after.value, confidence=after.confidence, row=after.row, why=after.why)
 
 
 def open_conversation(seen: Seen, executor: str, now: datetime, new: New) -> Commit | Because | None:
@@ -321,9 +379,13 @@ def _cut_short(seen: Seen) -> bool:
 
 
 def carries_now(seen: Seen, now: datetime) -> tuple[MessageId, ...]:
-    """The waiting messages that may ride in a turn that is armed now, oldest first."""
+    """The waiting messages that may ride in a turn that is armed now, oldest first.
+
+    Only a failed delivery waits for its moment: the spacing of words holds for a turn under way, not for a new one.
+    """
     return tuple(
         message.id
         for message in seen.snapshot.messages
-        if message.state in WAITING_DELIVERY and (message.not_before <= now or message.created_at > now)
+        if message.state in WAITING_DELIVERY
+        and (message.state is DeliveryState.DEFERRED or message.not_before <= now or message.created_at > now)
     )

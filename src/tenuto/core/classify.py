@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tenuto.core import signs
 from tenuto.core.signs import Sign
-from tenuto.model.evidence import WorkspaceKind
+from tenuto.model.evidence import Rank, WorkspaceKind
 from tenuto.model.health import Assessment, Clocks, Confidence, Health
 from tenuto.model.lifecycle import CommandState, TaskState
-from tenuto.model.reconciliation import Doubtful, Finding, Living
+from tenuto.model.reconciliation import Doubtful, Finding, Flawed, Living, Seen
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import ClaimState, PlanState, SessionState
 from tenuto.model.work import AutoResume, Standing
@@ -152,6 +153,15 @@ def _directory(case: Case) -> str | None:
     return None
 
 
+def _flawed(case: Case) -> str | None:
+    sign = case.signs.get("flaw")
+    if sign is None or sign.rank is Rank.REPORTED:
+        return None
+    flaw = next((f for f in case.findings if isinstance(f, Flawed) and f.rank is not Rank.REPORTED), None)
+    told = f"{flaw.subject}: {flaw.why}" if flaw is not None else f"it is {sign.value.replace('_', ' ')}"
+    return f"evidence of it cannot be believed: {told}"
+
+
 def _delivery(case: Case) -> str | None:
     if case.is_("delivery_error"):
         return "its page shows a delivery error"
@@ -269,6 +279,7 @@ TABLE: tuple[Row, ...] = (
     R("5", _working, H.RUNNING, C.HIGH),
     R("5b", _orphan, H.NEEDS_HUMAN, C.MEDIUM, "see whether its effect is there; then: tenuto tool unbind {task}"),
     R("6", _directory, H.NEEDS_HUMAN, C.HIGH, "bring the directory back"),
+    R("6b", _flawed, H.RECONCILING, C.MEDIUM, "tenuto explain {task}; or: tenuto tool unbind {task}"),
     R("7", _delivery, H.RECONCILING, C.HIGH, LOOK),
     R("8", _card, H.RECONCILING, C.MEDIUM, LOOK),
     R("9", _claim, H.RUNNING, C.MEDIUM),
@@ -303,6 +314,26 @@ def classify(case: Case) -> Assessment:
 
 #: The most characters of the deciding evidence.
 WHY = 300
+
+
+def of(seen: Seen, watched_since: datetime | None, now: datetime) -> Case:
+    """The case that a look at a task makes, with what was recorded of it before."""
+    snapshot = seen.snapshot
+    known = tuple(signs.newest_of(snapshot.sightings).values())
+    looked = {(each.source[: signs.SOURCE], each.subject[: signs.SUBJECT]) for each in seen.found.observations}
+    bound = {binding.subject for binding in snapshot.task.tools}
+    still = [
+        sighting
+        for sighting in known
+        if (sighting.source, sighting.subject) not in looked
+        and (sighting.rank == Rank.REPORTED or not _of_tool(sighting.facts) or sighting.subject in bound)
+    ]
+    gathered = signs.gathered(still, seen.found.observations, snapshot.run.policy, now)
+    return Case(snapshot, seen.found.findings, gathered, watched_since, now)
+
+
+def _of_tool(facts: tuple[tuple[str, str], ...]) -> bool:
+    return any(name in ("session", "flaw") for name, _ in facts)
 
 
 def episode(before: Assessment | None, after: Assessment) -> Assessment:

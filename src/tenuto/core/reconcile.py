@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import assert_never
 
-from tenuto.core import wake
+from tenuto.core import caps, neighbours, signs, trust, wake
 from tenuto.model.command import Command, CommandKind
 from tenuto.model.evidence import (
     AcceptanceFacts,
@@ -42,6 +42,7 @@ from tenuto.model.reconciliation import (
     Undone,
 )
 from tenuto.model.snapshot import Snapshot
+from tenuto.model.tools import ToolFacts
 from tenuto.model.work import Standing, Wait, WaitKind
 
 
@@ -57,25 +58,34 @@ def reconcile(
     """
     workspace: WorkspaceFacts | None = None
     acceptance: AcceptanceFacts | None = None
+    tools: list[ToolFacts] = []
     findings: list[Finding] = []
     commands = {command.id: command for command in subjects(snapshot)}
-    for observation in observations:
+    looked = tuple(observations)
+    for observation in looked:
         match observation.facts:
             case CommandFacts() as facts:
                 if command := commands.get(facts.command_id):
-                    findings.extend(of_command(command, facts, observation))
+                    over = snapshot.live is None or snapshot.live.id != command.attempt_id
+                    findings.extend(of_command(command, facts, observation, over=over))
             case WorkspaceFacts() as facts:
                 workspace = facts
             case AcceptanceFacts() as facts:
                 acceptance = facts
+            case ToolFacts() as facts:
+                tools.append(facts)
             case _ as never:
                 assert_never(never)
     if not snapshot.task.terminal:
         findings.extend(came_true(snapshot, resolved, now))
     if not snapshot.task.terminal and wake.checkpoint_due(snapshot, now):
         findings.append(CheckpointDue())
-    members = fence_members(snapshot, workspace)
-    return Reconciliation(tuple(findings), digest_of(members), members, workspace, acceptance)
+    if (news := neighbours.news(snapshot, now)) is not None:
+        findings.append(news)
+    findings.extend(trust.flaws(snapshot, looked, now))
+    members = fence_members(snapshot, workspace, tools)
+    kept = tuple(observation for observation in looked if signs.said(observation))
+    return Reconciliation(tuple(findings), digest_of(members), members, workspace, acceptance, tuple(tools), kept)
 
 
 def subjects(snapshot: Snapshot) -> tuple[Command, ...]:
@@ -87,8 +97,10 @@ def subjects(snapshot: Snapshot) -> tuple[Command, ...]:
     return tuple(wanted.values())
 
 
-def of_command(command: Command, facts: CommandFacts, seen: Observation) -> tuple[Finding, ...]:
-    """What one command's journal and processes say of it now.
+def of_command(
+    command: Command, facts: CommandFacts, seen: Observation, *, over: bool = False
+) -> tuple[Finding, ...]:
+    """What one command's journal and processes say of it now; `over`: the turn it belongs to is not live any more.
 
     A journal entry is written before the step it speaks of, so an entry that says nothing was begun is proof by
     itself; only a process that is seen to carry the command, or an earlier look that saw it begin, contradicts it.
@@ -97,6 +109,8 @@ def of_command(command: Command, facts: CommandFacts, seen: Observation) -> tupl
         return ()  # hearsay settles nothing
     if seen.rank is not Rank.JOURNAL and command.armed_at is not None and seen.seen_at < command.armed_at:
         return ()  # seen before the arming; a journal entry is later by birth, since it bears the command's own name
+    if command.kind is CommandKind.STEER:
+        return _of_steer(command, facts, seen, over=over)
     if command.state is CommandState.RELEASED or command.late:
         return _after_verdict(command, facts, seen)
     match facts.mark:
@@ -125,6 +139,43 @@ def of_command(command: Command, facts: CommandFacts, seen: Observation) -> tupl
             return _contradicted(command, facts, facts.reason or "its journal cannot be read")
         case _ as never:
             assert_never(never)
+
+
+def _of_steer(command: Command, facts: CommandFacts, seen: Observation, *, over: bool) -> tuple[Finding, ...]:
+    """Words put into a turn under way: they count as taken only where that very turn's acknowledgement was seen.
+
+    What was begun and not acknowledged may have been read, so nothing is concluded from silence, and nothing is told
+    twice: only a journal that proves that nothing was begun gives the words back.
+    """
+    if command.state is CommandState.ACKNOWLEDGED or command.late:
+        return ()
+    began = command.submitted_at is not None
+    match facts.mark:
+        case Mark.ACCEPTED | Mark.ENDED:
+            if command.target is not None and facts.proof.get("turn") == command.target:
+                return (Acknowledgement(command, seen),)
+            return _steer_doubted(command, "it was acknowledged, but not for the turn it was meant for")
+        case Mark.REVOKED | Mark.FAILED if not began and command.state is not CommandState.RELEASED:
+            return (Undone(command, facts.reason or "it was not begun", False, facts.mark is Mark.REVOKED),)
+        case Mark.FAILED if command.state is not CommandState.RELEASED:
+            return (Undone(command, facts.reason or "it was refused", False, revoked=False),)
+        case Mark.NONE if not began and command.state is CommandState.ARMED:
+            if facts.launched_here or facts.unreachable is not None:
+                return (Living(command, orphaned=False, unsure=True),)
+            return (MayYetBegin(command),)
+        case Mark.CLAIMED if not began and command.state is CommandState.ARMED:
+            if facts.performer is Presence.GONE:
+                return (Undone(command, "its executor ended before anything began", False, revoked=True),)
+            return (Living(command, orphaned=False, unsure=facts.performer is Presence.UNKNOWN),)
+        case Mark.BEGUN if not over and facts.performer is not Presence.GONE:
+            started = (Begun(command),) if command.state is CommandState.ARMED else ()
+            return (*started, Living(command, orphaned=False))
+        case _:
+            return _steer_doubted(command, facts.reason or "it was begun, and nobody saw whether the turn took it")
+
+
+def _steer_doubted(command: Command, why: str) -> tuple[Finding, ...]:
+    return (Doubtful(command, why),) if command.state in (CommandState.ARMED, CommandState.SUBMITTED) else ()
 
 
 def _gone(facts: CommandFacts) -> bool:
@@ -184,7 +235,8 @@ def _running(command: Command, facts: CommandFacts) -> tuple[Finding, ...]:
 
 def _living(command: Command, facts: CommandFacts) -> Living:
     unsure = Presence.ALIVE not in (facts.performer, facts.agent)
-    return Living(command, orphaned=facts.performer is not Presence.ALIVE, unsure=unsure)
+    orphaned = facts.performer is not Presence.ALIVE
+    return Living(command, orphaned=orphaned, unsure=unsure, turn=facts.proof.get("turn"))
 
 
 def _ended(command: Command, facts: CommandFacts, seen: Observation) -> tuple[Finding, ...]:
@@ -223,8 +275,11 @@ def came_true(snapshot: Snapshot, resolved: Mapping[str, bool | None], now: date
                 if wait.until is not None and wait.until <= now:
                     found.append(CameTrue(wait, "the time has come"))
             case WaitKind.CAP:
-                if not wake.cap_reached(snapshot):
+                cap = caps.reached(snapshot)
+                if cap is None or cap.sentence != wait.question:
                     found.append(CameTrue(wait, "the cap was raised"))
+            case WaitKind.CHILDREN:
+                found.extend(neighbours.children_ended(snapshot, wait))
             case WaitKind.HUMAN | WaitKind.PERMISSION:
                 pass
             case _ as never:
@@ -249,7 +304,9 @@ def _of_task(snapshot: Snapshot, wait: Wait) -> tuple[Finding, ...]:
             assert_never(never)
 
 
-def fence_members(snapshot: Snapshot, workspace: WorkspaceFacts | None) -> tuple[str, ...]:
+def fence_members(
+    snapshot: Snapshot, workspace: WorkspaceFacts | None, tools: Iterable[ToolFacts] = ()
+) -> tuple[str, ...]:
     """What the fence is the digest of: identities and states, never times or counters."""
     task, talk, last = snapshot.task, snapshot.conversation, snapshot.last
     members = [
@@ -262,8 +319,23 @@ def fence_members(snapshot: Snapshot, workspace: WorkspaceFacts | None) -> tuple
     if task.claim is not None:
         members.append(f"claim {task.claim.evidence}")
     if workspace is not None:
-        members.append(f"workspace {workspace.kind} {workspace.cursor}")
+        members.append(f"workspace {workspace.kind} {workspace.branch or '-'} {workspace.cursor}")
+    for session in tools:
+        members += _tool_members(session)
     return tuple(sorted(members))
+
+
+def _tool_members(facts: ToolFacts) -> list[str]:
+    about = f"tool {facts.subject}"
+    plan = "no plan"
+    if facts.plan is not None:
+        plan = f"plan {facts.plan.id} {facts.plan.state} {facts.plan.done} of {facts.plan.steps}"
+    return [
+        f"{about} {facts.state or 'unread'} run {facts.run or '-'} {plan} claim {facts.claim} {facts.claim_id or '-'}",
+        *(f"{about} call {call.id} {call.state}" for call in facts.calls),
+        *(f"{about} job {job.id} {job.state}" for job in facts.jobs),
+        *(f"{about} {defect.flaw}" for defect in facts.defects),
+    ]
 
 
 def digest_of(members: Iterable[str]) -> str:

@@ -11,29 +11,38 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
 
-from tenuto.core import reconcile, slots, tenancy, wake
+from tenuto.core import caps, reconcile, slots, tenancy, trust, wake
 from tenuto.model.command import AttemptOutcome, CommandKind
 from tenuto.model.decision import Because, Rung
 from tenuto.model.evidence import WorkspaceKind
 from tenuto.model.ids import short
 from tenuto.model.lifecycle import CommandState, RunState, TaskState
 from tenuto.model.reconciliation import Doubtful, Living, Seen
+from tenuto.model.tools import CallState, ClaimState
 from tenuto.model.work import AutoResume, Standing, Wait, WaitKind
 
 Check = Callable[[Seen, datetime], Because | None]
 
+#: How soon a tool server's records are looked at again while something of them holds a task.
+TOOL_LOOK = timedelta(seconds=15)
+
 
 @dataclass(frozen=True)
 class Asked:
-    """What the operator has asked for that is due now: one attempt, and whether past blocks."""
+    """What the operator has asked for that is due now: one attempt, and whether past blocks.
+
+    `words` of the operator that are to be delivered pass a pause, a stall and a manual policy, and nothing else.
+    """
 
     once: bool
     anyway: bool
+    words: bool = False
 
 
 def asked(seen: Seen, now: datetime) -> Asked:
     request = wake.asked(seen.snapshot, now)
-    return Asked(once=request is not None, anyway=request is not None and request.anyway)
+    words = wake.told(seen.snapshot, now) is not None
+    return Asked(once=request is not None, anyway=request is not None and request.anyway, words=words)
 
 
 def terminal(seen: Seen, now: datetime) -> Because | None:
@@ -65,8 +74,8 @@ def not_leader(seen: Seen, now: datetime) -> Because | None:
 def unresolved(seen: Seen, now: datetime) -> Because | None:
     """An open command in the task's own scope: what became of it is not known yet."""
     for command in seen.snapshot.commands:
-        if command.kind is CommandKind.INTERRUPT:
-            continue
+        if command.kind in (CommandKind.INTERRUPT, CommandKind.STEER):
+            continue  # neither takes the task's own scope
         doubt = next((f for f in seen.found.findings if isinstance(f, Doubtful) and f.command.id == command.id), None)
         mend = f"tenuto command reconcile {command.id}"
         if command.state is CommandState.AMBIGUOUS:
@@ -117,8 +126,13 @@ def _first(seen: Seen, *kinds: WaitKind) -> Wait | None:
 
 
 def human(seen: Seen, now: datetime) -> Because | None:
+    return None if asked(seen, now).anyway else person(seen, now)
+
+
+def person(seen: Seen, now: datetime) -> Because | None:
+    """It waits for a person, and no request passes that."""
     wait = _first(seen, WaitKind.HUMAN)
-    if wait is None or asked(seen, now).anyway:
+    if wait is None:
         return None
     return Because(
         Rung.HUMAN, f"it waits for a person: {wait.question}", f"tenuto answer {seen.snapshot.task.id} --file ANSWER"
@@ -140,7 +154,7 @@ def limit(seen: Seen, now: datetime) -> Because | None:
 
 
 def dependency(seen: Seen, now: datetime) -> Because | None:
-    wait = _first(seen, WaitKind.TASK, WaitKind.PATH, WaitKind.COMMIT, WaitKind.TIME)
+    wait = _first(seen, WaitKind.TASK, WaitKind.CHILDREN, WaitKind.PATH, WaitKind.COMMIT, WaitKind.TIME)
     if wait is None or asked(seen, now).anyway:
         return None
     until = wait.until if wait.until is not None else now + timedelta(seconds=30)
@@ -154,14 +168,16 @@ def dependency(seen: Seen, now: datetime) -> Because | None:
 
 def paused(seen: Seen, now: datetime) -> Because | None:
     task = seen.snapshot.task
-    if task.paused_at is None or asked(seen, now).once:
+    request = asked(seen, now)
+    if task.paused_at is None or request.once or request.words:
         return None
     return Because(Rung.PAUSED, f"it is paused by {task.paused_by or 'the operator'}", f"tenuto resume {task.id}")
 
 
 def stalled(seen: Seen, now: datetime) -> Because | None:
     task = seen.snapshot.task
-    if task.stalled_at is None or asked(seen, now).anyway:
+    request = asked(seen, now)
+    if task.stalled_at is None or request.anyway or request.words:
         return None
     return Because(
         Rung.STALLED,
@@ -176,7 +192,8 @@ def auto_resume(seen: Seen) -> AutoResume:
 
 
 def manual(seen: Seen, now: datetime) -> Because | None:
-    if auto_resume(seen) is AutoResume.ON or asked(seen, now).once:
+    request = asked(seen, now)
+    if auto_resume(seen) is AutoResume.ON or request.once or request.words:
         return None
     return Because(
         Rung.MANUAL,
@@ -294,7 +311,60 @@ def executor(seen: Seen, now: datetime) -> Because | None:
 
 
 def evidence(seen: Seen, now: datetime) -> Because | None:
-    """Where the workspace must be known (it was looked at), it must be there."""
+    """What was looked at beside the conversation must be there, and must be believable.
+
+    A directory that is gone is passed by nothing; what is only doubtful is passed once by *anyway*.
+    """
+    return _workspace(seen, now) or _believable(seen, now)
+
+
+def _believable(seen: Seen, now: datetime) -> Because | None:
+    flaws = trust.deciding(seen.found.findings)
+    if not flaws or asked(seen, now).anyway:
+        return None
+    first = flaws[0]
+    return Because(
+        Rung.EVIDENCE,
+        f"evidence of it is {first.flaw.replace('_', ' ')}: {first.subject}: {first.why}",
+        f"it is looked at again; or tenuto continue --anyway {seen.snapshot.task.id}",
+        now + timedelta(seconds=30),
+        tuple((str(index), f"{flaw.subject}: {flaw.why}") for index, flaw in enumerate(flaws[:6])),
+    )
+
+
+def tool(seen: Seen, now: datetime) -> Because | None:
+    """A tool call in flight holds everything; before a recovery so does a job, and a claim of the server's own."""
+    retry = now + TOOL_LOOK
+    for session in seen.found.tools:
+        if session.in_flight:
+            call = session.in_flight[0]
+            orphan = call.state is CallState.ORPHANED
+            told = "may have outlived the server that made it" if orphan else "is in flight"
+            for_ = now - call.started_at
+            return Because(
+                Rung.TOOL,
+                f"a tool call {told}: {session.subject}, for {max(int(for_.total_seconds()), 0)} s",
+                f"look at what it did, then: tenuto tool unbind {seen.snapshot.task.id}" if orphan else "it ends",
+                retry,
+            )
+        if not reconcile.proof_needed(seen.snapshot, anyway=asked(seen, now).anyway):
+            continue
+        if session.running:
+            job = session.running[0]
+            return Because(
+                Rung.TOOL,
+                f"a job of it runs: {job.id} at {session.subject}",
+                f"it ends, or: tenuto job mark-service {seen.snapshot.task.id} {job.id}",
+                retry,
+            )
+        if session.claim is ClaimState.PENDING:
+            return Because(
+                Rung.TOOL, f"{session.subject} is about to be continued by its own server", "it is, or is not", retry
+            )
+    return None
+
+
+def _workspace(seen: Seen, now: datetime) -> Because | None:
     facts = seen.found.workspace
     if facts is None:
         return None
@@ -358,13 +428,12 @@ def fence(seen: Seen, now: datetime) -> Because | None:
 
 
 def cap(seen: Seen, now: datetime) -> Because | None:
-    if asked(seen, now).anyway or not (wake.cap_reached(seen.snapshot) or wake.cap_wait_open(seen.snapshot)):
+    """A cap is reached. The wait that says so ends, and with it this rung, when the cap is raised."""
+    reached = caps.reached(seen.snapshot)
+    if reached is None or asked(seen, now).anyway:
         return None
-    task = seen.snapshot.task
     return Because(
-        Rung.CAP,
-        f"its budget of {wake.cap_of(seen.snapshot)} turns is spent",
-        f"tenuto policy set {task.id} max-attempts=N, or tenuto continue --anyway {task.id}",
+        Rung.CAP, reached.sentence, f"{reached.change}, or tenuto continue --anyway {seen.snapshot.task.id}"
     )
 
 
@@ -390,6 +459,7 @@ CONTINUE: tuple[Check, ...] = (
     lease,
     executor,
     evidence,
+    tool,
     fence,
     cap,
 )

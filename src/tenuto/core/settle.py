@@ -11,27 +11,30 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tenuto.core import progress, signal, slots, tenancy, wake
+from tenuto.core import neighbours, progress, signal, signs, slots, tenancy, trust, wake
 from tenuto.core.draft import Draft, New
 from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
 from tenuto.model.evidence import Cut, Ending, WorkspaceFacts
 from tenuto.model.fact import FactKind
-from tenuto.model.ids import ReportId
+from tenuto.model.ids import ObservationId, ReportId
 from tenuto.model.lifecycle import CommandEvent, CommandState, DeliveryEvent, TaskEvent, TaskState
-from tenuto.model.message import MessageKind
+from tenuto.model.message import Message, MessageKind, MessagePolicy, Party
 from tenuto.model.reconciliation import (
     Acknowledgement,
     Begun,
     CameTrue,
     CannotComeTrue,
     CheckpointDue,
+    ChildrenEnded,
     CutShort,
     Doubtful,
     Finding,
+    Flawed,
     Living,
     Lost,
     MayYetBegin,
+    News,
     Seen,
     TurnEnded,
     Undone,
@@ -43,6 +46,7 @@ from tenuto.model.work import (
     Report,
     ReportKind,
     Standing,
+    Task,
     Wait,
     WaitKind,
     WakeKind,
@@ -63,7 +67,18 @@ def settle(seen: Seen, now: datetime, new: New, prompt: str = "") -> Commit | No
     if seen.found.acceptance is not None:
         _judged(draft, seen)
     _not_to_be_ended(draft)
+    _record(draft, seen)
     return draft.commit()
+
+
+def _record(draft: Draft, seen: Seen) -> None:
+    """Keep what is seen otherwise than before, and note what of it cannot be believed."""
+    for observation in signs.news(seen.snapshot.sightings, seen.found.observations):
+        identifier = ObservationId(draft.new("observation"))
+        draft.puts.append(signs.sighting(draft.task.id, observation, identifier, draft.now))
+        for flaw in trust.deciding(seen.found.findings):
+            if flaw.subject == observation.subject:
+                draft.note(FactKind.FINDING, what=f"{flaw.subject}: {flaw.why}"[:500])
 
 
 def _apply(draft: Draft, finding: Finding, seen: Seen, prompt: str) -> None:
@@ -90,14 +105,40 @@ def _apply(draft: Draft, finding: Finding, seen: Seen, prompt: str) -> None:
             if _open(draft, wait):
                 draft.close_wait(wait, why)
                 draft.wait(WaitKind.HUMAN, f"{why}. What now? ({wait.question})"[:2000], attempt=wait.attempt_id)
+        case ChildrenEnded(wait, children):
+            if _open(draft, wait):
+                _children_ended(draft, wait, children)
+        case News(lines, upto):
+            if not draft.task.terminal:
+                _informed(draft, lines, upto)
         case CheckpointDue():
             if not draft.task.terminal and wake.checkpoint_due(draft.snapshot, draft.now):
                 draft.message("tenuto", MessageKind.CHECKPOINT, None)
                 draft.change(checkpoints=draft.task.checkpoints + 1)
-        case MayYetBegin() | Living():
+        case MayYetBegin() | Living() | Flawed():
             pass
         case _ as never:
             assert_never(never)
+
+
+def _children_ended(draft: Draft, wait: Wait, children: tuple[Task, ...]) -> None:
+    """The parent is told how its children ended, each once, and goes on."""
+    draft.close_wait(wait, f"{len(children)} of its children ended")
+    draft.message("tenuto", MessageKind.NEWS, neighbours.ends(children))
+    written = {row.id for row in draft.puts if isinstance(row, Task)}
+    for child in children:
+        if child.told_at is None and child.id not in written:
+            draft.puts.append(replace(child, revision=child.revision + 1, told_at=draft.now))
+    draft.wake(WakeKind.DEPENDENCY, "children that it waited for ended", draft.now)
+
+
+def _informed(draft: Draft, lines: tuple[str, ...], upto: int) -> None:
+    """The coordinator is told what its run came to; it is woken as a neighbour's words wake a task."""
+    draft.change(informed=upto)
+    if lines:
+        draft.change(informed_at=draft.now)
+        draft.message("tenuto", MessageKind.NEWS, neighbours.body(lines))
+        draft.wake(WakeKind.MESSAGE, "its run has news", draft.now)
 
 
 def _open(draft: Draft, wait: Wait) -> bool:
@@ -115,9 +156,9 @@ def _acknowledge(draft: Draft, command: Command, evidence: str) -> None:
         events.insert(0, CommandEvent.BEGUN)
     late = command.state is CommandState.RELEASED
     draft.command(command, *events, evidence=evidence, late=late)
-    if command.kind is CommandKind.SEND:
+    if command.kind in (CommandKind.SEND, CommandKind.STEER):
         draft.carried_on(command, DeliveryEvent.DELIVERED)
-        if not late:
+        if not late and command.kind is CommandKind.SEND:
             draft.change(unsent_in_row=0)
 
 
@@ -125,6 +166,9 @@ def _undone(draft: Draft, finding: Undone) -> None:
     """Nothing happened: the turn costs nothing, what rode in it waits again, and the reason to continue stands."""
     command = _now(draft, finding.command)
     draft.command(command, CommandEvent.PROVEN_UNDONE, detail=finding.reason)
+    if command.kind is CommandKind.STEER:
+        untaken(draft, command)
+        return
     if command.kind is not CommandKind.SEND:
         if finding.mendable and command.kind is CommandKind.CHECK:
             _unclaimed(draft)
@@ -132,24 +176,40 @@ def _undone(draft: Draft, finding: Undone) -> None:
         elif command.kind is CommandKind.CHECK:
             _tried(draft, finding.reason)
         return
-    draft.carried_on(command, DeliveryEvent.UNSENT)
     live = draft.snapshot.live
     if live is None or command.attempt_id != live.id:
+        draft.carried_on(command, DeliveryEvent.UNSENT)
         return
     ended = draft.end_attempt(AttemptOutcome.UNSENT, detail=finding.reason)
     row = draft.task.unsent_in_row + 1
     draft.change(attempts=max(draft.task.attempts - 1, 0), unsent_in_row=row)
+    policy = draft.before.run.policy
+    delay = timedelta(0) if finding.revoked and row == 1 else wake.unsent_delay(draft.task.id, row, policy)
+    riders = draft.carried_on(command, DeliveryEvent.UNSENT, not_before=draft.now + delay)
     if draft.task.terminal or ended is None:
         return
-    policy = draft.before.run.policy
     if finding.mendable:
         _ask(draft, f"the turn could not be started: {finding.reason}", ended)
     elif wake.unsent_for(row, policy) >= policy.delivery_end:
         _ask(draft, f"no turn could be started for {policy.delivery_end}: {finding.reason}. Shall it be tried?", ended)
     else:
-        delay = timedelta(0) if finding.revoked and row == 1 else wake.unsent_delay(draft.task.id, row, policy)
         why = f"the last try did not happen: {finding.reason}"
-        draft.wake(ended.reason, why, draft.now + delay, anyway=ended.anyway)
+        asked_by = _asked_by(riders) if ended.reason is WakeKind.MESSAGE else None
+        draft.wake(ended.reason, why, draft.now + delay, anyway=ended.anyway, asked_by=asked_by)
+        if urgent := tuple(message for message in riders if message.policy is MessagePolicy.STEER_NOW):
+            draft.wake(WakeKind.MESSAGE, why, draft.now + delay, asked_by=_asked_by(urgent))
+
+
+def untaken(draft: Draft, command: Command) -> None:
+    """Words that a turn provably did not take wait for the next one, as the same message, and ask for it."""
+    back = draft.carried_on(command, DeliveryEvent.TURNED_AWAY, policy=MessagePolicy.NEXT_TURN)
+    if back and not draft.task.terminal:
+        draft.wake(WakeKind.MESSAGE, "the turn did not take the words", draft.now, asked_by=_asked_by(back))
+
+
+def _asked_by(messages: tuple[Message, ...]) -> str | None:
+    """The operator, where words of the operator are among them."""
+    return next((m.sender for m in messages if m.party is Party.OPERATOR and m.kind is MessageKind.WORDS), None)
 
 
 def _lost(draft: Draft, command: Command, facts: WorkspaceFacts | None, why: str) -> None:
@@ -214,6 +274,10 @@ def _cut(
 
 def _doubt(draft: Draft, command: Command, why: str) -> None:
     """Nothing is concluded from evidence that contradicts itself: the turn goes on, and a person is asked once."""
+    if command.kind is CommandKind.STEER:
+        if _doubted(draft, command, why).state is CommandState.AMBIGUOUS:
+            draft.carried_on(command, DeliveryEvent.DOUBTED)
+        return
     _doubted(draft, command, why)
     live = draft.snapshot.live
     asked = live is not None and any(wait.attempt_id == live.id for wait in draft.snapshot.waits)
@@ -253,6 +317,8 @@ def _ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prompt: s
             _check_ended(draft, command, ending)
         case CommandKind.INTERRUPT:
             draft.look_now()
+        case CommandKind.STEER:
+            pass  # words have no end of their own; the turn that took them has
         case _ as never:
             assert_never(never)
 
@@ -261,7 +327,14 @@ def _turn_ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prom
     live = draft.snapshot.live
     if live is None or command.attempt_id != live.id:
         return
-    facts: dict[str, object] = {"exit_code": ending.exit_code, "output_bytes": ending.output_bytes}
+    facts: dict[str, object] = {
+        "exit_code": ending.exit_code,
+        "output_bytes": ending.output_bytes,
+        "tokens_in": ending.tokens_in,
+        "tokens_out": ending.tokens_out,
+        "cost": ending.cost,
+        "currency": ending.currency,
+    }
     if ending.cut is not None:
         why = {
             Cut.KILLED: f"its program was killed by signal {ending.signal}",
@@ -432,7 +505,8 @@ def _report(draft: Draft, ending: Ending, live: Attempt, prompt: str) -> None:
     draft.puts.append(
         Report(ReportId(draft.new("report")), draft.task.id, live.id, ReportKind.CHECKPOINT, read.lines, draft.now)
     )
-    draft.note(FactKind.REPORT_RECORDED, attempt=live.id, lines=len(read.lines))
+    line = next((f"{name}: {value}"[:200] for name, value in read.lines if value.strip()), "")
+    draft.note(FactKind.REPORT_RECORDED, attempt=live.id, lines=len(read.lines), line=line)
     draft.change(active_since_report=timedelta(0))
 
 

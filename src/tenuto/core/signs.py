@@ -26,7 +26,7 @@ from tenuto.model.evidence import (
 )
 from tenuto.model.ids import ObservationId, TaskId
 from tenuto.model.policy import Policy
-from tenuto.model.tools import CallState, ClaimState, PlanState, SessionState, ToolFacts
+from tenuto.model.tools import CallState, ClaimState, Flaw, PlanState, SessionState, ToolFacts
 
 #: A clock may differ from ours by this much before what it dates is taken for the future.
 SKEW = timedelta(seconds=5)
@@ -38,6 +38,7 @@ class Kind(StrEnum):
     TRUTH = "truth"
     COUNT = "count"
     MOMENT = "moment"
+    MARK = "mark"
     WORD = "word"
 
 
@@ -54,6 +55,8 @@ NAMES: Mapping[str, Kind] = {
     "plan": Kind.WORD,
     "claim": Kind.WORD,
     "directory": Kind.WORD,
+    "flaw": Kind.WORD,
+    "sequence": Kind.MARK,
     "calls": Kind.COUNT,
     "orphans": Kind.COUNT,
     "jobs": Kind.COUNT,
@@ -68,6 +71,7 @@ WORDS: Mapping[str, frozenset[str]] = {
     "plan": frozenset(PlanState),
     "claim": frozenset(ClaimState),
     "directory": frozenset(WorkspaceKind),
+    "flaw": frozenset(Flaw),
 }
 PAGE = frozenset({"generating", "send_ready", "tool_card", "delivery_error", "page_changed_at"})
 
@@ -103,9 +107,9 @@ def objection(name: str, value: str) -> str | None:
             return f"there is no fact '{name[:40]}'; the names are {', '.join(NAMES)}"
         case Kind.TRUTH:
             return None if value in ("true", "false") else f"{name} is true or false"
-        case Kind.COUNT:
+        case Kind.COUNT | Kind.MARK:
             return (
-                None if value.isascii() and value.isdigit() and len(value) <= 6 else f"{name} is a small whole number"
+                None if value.isascii() and value.isdigit() and len(value) <= 9 else f"{name} is a small whole number"
             )
         case Kind.MOMENT:
             return None if _is_moment(value) else f"{name} is an instant with its offset, as 2026-03-01T12:00:00Z"
@@ -137,9 +141,10 @@ def said(observation: Observation) -> tuple[tuple[str, str], ...]:
 
 
 def _of_tools(facts: ToolFacts) -> tuple[tuple[str, str], ...]:
-    if not facts.readable:
-        return ()
-    told: list[tuple[str, str]] = [("session", str(facts.state)), ("claim", facts.claim.value)]
+    flaws = [("flaw", flaw.value) for flaw in sorted({defect.flaw for defect in facts.defects})]
+    if facts.state is None:
+        return tuple(flaws)
+    told = [*flaws, ("session", facts.state.value), ("claim", facts.claim.value), ("sequence", str(facts.sequence))]
     if facts.plan is not None:
         told.append(("plan", facts.plan.state.value))
     counts = {
@@ -242,7 +247,7 @@ SOURCE = 60
 
 def edges(facts: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """The facts whose change is worth a row: what is there and how it stands, not when it last stirred."""
-    return tuple((name, value) for name, value in facts if NAMES.get(name) is not Kind.MOMENT)
+    return tuple((name, value) for name, value in facts if NAMES.get(name) not in (Kind.MOMENT, Kind.MARK))
 
 
 def news(known: Iterable[Sighting], observations: Iterable[Observation]) -> tuple[Observation, ...]:

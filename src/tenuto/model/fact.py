@@ -38,6 +38,7 @@ class FactKind(StrEnum):
     TASK_CLAIMED = "task.completion_claimed"
     TASK_CHECK_FAILED = "task.check_failed"
     TASK_READY = "task.ready"
+    TASK_HEALTH = "task.health_changed"
     TASK_COMPLETED = "task.completed"
     TASK_FAILED = "task.failed"
     TASK_CANCELLED = "task.cancelled"

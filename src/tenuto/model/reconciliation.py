@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tenuto.model.command import Command
-from tenuto.model.evidence import AcceptanceFacts, Ending, Observation, WorkspaceFacts
+from tenuto.model.evidence import AcceptanceFacts, Ending, Observation, Rank, WorkspaceFacts
 from tenuto.model.snapshot import Snapshot
-from tenuto.model.work import Wait
+from tenuto.model.tools import Flaw, ToolFacts
+from tenuto.model.work import Task, Wait
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,12 @@ class MayYetBegin:
 
 @dataclass(frozen=True)
 class Living:
-    """Under way. `orphaned`: its performer is gone and the agent goes on alone."""
+    """Under way. `orphaned`: its performer is gone and the agent goes on alone. `turn`: what the protocol calls it."""
 
     command: Command
     orphaned: bool
     unsure: bool = False
+    turn: str | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,35 @@ class CannotComeTrue:
 
 
 @dataclass(frozen=True)
+class ChildrenEnded:
+    """The children that a parent waits for have ended; `children` are those it has not been told of."""
+
+    wait: Wait
+    children: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class News:
+    """What the other tasks of a run came to since its coordinator was told; `upto` is the last event looked at.
+
+    `lines` may be empty: much happened, and nothing of it is news.
+    """
+
+    lines: tuple[str, ...]
+    upto: int
+
+
+@dataclass(frozen=True)
+class Flawed:
+    """Evidence of this rank about `subject` cannot be believed as it is."""
+
+    subject: str
+    flaw: Flaw
+    why: str
+    rank: Rank
+
+
+@dataclass(frozen=True)
 class CheckpointDue:
     """So much active work has gone by without a structured report that one is to be asked for."""
 
@@ -120,19 +151,27 @@ Finding = (
     | Living
     | CameTrue
     | CannotComeTrue
+    | ChildrenEnded
+    | News
+    | Flawed
     | CheckpointDue
 )
 
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """Findings about one task, and the fence over the members that were looked at (no times, no counters)."""
+    """Findings about one task, and the fence over the members that were looked at (no times, no counters).
+
+    `tools` are the sessions that work for the task, `observations` what is worth keeping of the look.
+    """
 
     findings: tuple[Finding, ...]
     fence: str
     members: tuple[str, ...]
     workspace: WorkspaceFacts | None = None
     acceptance: AcceptanceFacts | None = None
+    tools: tuple[ToolFacts, ...] = ()
+    observations: tuple[Observation, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -222,7 +222,8 @@ class Transactions:
                     raise Refusal(Stale(f"{name} {row.id}"))
             except self._dialect.failure as error:
                 self._explain(error, f"{name} {row.id}")
-        for sighting in {(row.task_id, row.subject): row for row, *_ in prepared.puts if isinstance(row, Sighting)}.values():
+        sightings = {(row.task_id, row.subject): row for row, *_ in prepared.puts if isinstance(row, Sighting)}
+        for sighting in sightings.values():
             self._forget(connection, sighting)
         return tuple(armed)
 

@@ -39,6 +39,7 @@ SENTENCES: Mapping[FactKind, str] = {
     FactKind.TASK_PROGRESSED: "durable progress: {why}",
     FactKind.TASK_CLAIMED: "the agent says it is complete: {evidence}",
     FactKind.TASK_CHECK_FAILED: "the acceptance did not hold: {why}",
+    FactKind.TASK_HEALTH: "it is {health} ({confidence} confidence): {why}",
     FactKind.TASK_COMPLETED: "completed: {reason}",
     FactKind.TASK_FAILED: "failed: {reason}",
     FactKind.TASK_CANCELLED: "cancelled: {reason}",

@@ -1,0 +1,98 @@
+"""Whether evidence may be believed as it is: what is dated wrongly, told twice, contradicts itself or cannot be read.
+
+Each flaw is a finding of its own, with the rank of the evidence it spoils. A flaw never makes anything more permitted:
+the ladder stops at it, unless the evidence was hearsay, which decides nothing anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from tenuto.core import signs
+from tenuto.model.evidence import CommandFacts, Observation, Rank, Sighting
+from tenuto.model.reconciliation import Flawed
+from tenuto.model.snapshot import Snapshot
+from tenuto.model.tools import Flaw, ToolFacts
+
+
+def flaws(snapshot: Snapshot, observations: Sequence[Observation], now: datetime) -> tuple[Flawed, ...]:
+    """Every flaw of what was seen now and of what was reported before; each once."""
+    found: dict[Flawed, None] = {}
+    supporting = [each for each in observations if not isinstance(each.facts, CommandFacts)]
+    newest = signs.newest_of(sighting for sighting in snapshot.sightings if sighting.rank < Rank.REPORTED)
+    for observation in supporting:
+        before = newest.get((observation.source[: signs.SOURCE], observation.subject[: signs.SUBJECT]))
+        for flaw in (*_dated(observation, before, snapshot, now), *_told(observation, before)):
+            found[flaw] = None
+    for flaw in (*_twice(supporting), *_unseen(snapshot, supporting), *_reported(snapshot.sightings)):
+        found[flaw] = None
+    return tuple(found)
+
+
+def _dated(
+    observation: Observation, before: Sighting | None, snapshot: Snapshot, now: datetime
+) -> Iterable[Flawed]:
+    rank, about = observation.rank, observation.subject
+    if observation.seen_at > now + signs.SKEW:
+        yield Flawed(about, Flaw.FUTURE, "it was seen at a moment that has not come yet", rank)
+    elif now - observation.seen_at > snapshot.run.policy.reconcile_age:
+        yield Flawed(about, Flaw.STALE, "it was seen too long ago", rank)
+    if before is not None and observation.seen_at < before.seen_at - signs.SKEW:
+        yield Flawed(about, Flaw.ROLLED_BACK, "it was seen before what is known already", rank)
+
+
+def _told(observation: Observation, before: Sighting | None) -> Iterable[Flawed]:
+    """What a tool session's records say of themselves, and a count of them that went back."""
+    if not isinstance(observation.facts, ToolFacts):
+        return
+    facts = observation.facts
+    for defect in facts.defects:
+        yield Flawed(facts.subject, defect.flaw, defect.why, observation.rank)
+    known = dict(before.facts).get("sequence") if before is not None else None
+    if facts.readable and known is not None and known.isdigit() and facts.sequence < int(known):
+        why = f"its records end at {facts.sequence}, and {known} had been seen"
+        yield Flawed(facts.subject, Flaw.ROLLED_BACK, why, observation.rank)
+
+
+def _twice(observations: Sequence[Observation]) -> Iterable[Flawed]:
+    seen: dict[tuple[str, str, str], Observation] = {}
+    for observation in observations:
+        name = (type(observation.facts).__name__, observation.source, observation.subject)
+        other = seen.setdefault(name, observation)
+        if other is not observation:
+            same = other.facts == observation.facts
+            flaw = Flaw.DUPLICATED if same else Flaw.CONTRADICTORY
+            why = "it was told twice" if same else "it was told twice, and differently"
+            yield Flawed(observation.subject, flaw, why, observation.rank)
+
+
+def _unseen(snapshot: Snapshot, observations: Sequence[Observation]) -> Iterable[Flawed]:
+    """Sessions that work for the task and were not looked at at all."""
+    looked = {each.facts.subject for each in observations if isinstance(each.facts, ToolFacts)}
+    for binding in snapshot.task.tools:
+        if not snapshot.task.terminal and binding.subject not in looked:
+            yield Flawed(binding.subject, Flaw.MISSING, "nothing here looks at tool servers", Rank.JOURNAL)
+
+
+def _reported(sightings: Sequence[Sighting]) -> Iterable[Flawed]:
+    """Flaws of what somebody reported: shown, and deciding nothing."""
+    reported = sorted((each for each in sightings if each.rank == Rank.REPORTED), key=lambda each: each.id)
+    newest: dict[tuple[str, str], Sighting] = {}
+    for each in reported:
+        before = newest.get((each.source, each.subject))
+        if each.seen_at > each.made_at + signs.SKEW:
+            yield Flawed(each.subject, Flaw.FUTURE, f"{each.source} reported it for a moment to come", Rank.REPORTED)
+        if before is not None and each.seen_at < before.seen_at:
+            why = f"{each.source} reported something older after something newer"
+            yield Flawed(each.subject, Flaw.ROLLED_BACK, why, Rank.REPORTED)
+        if before is not None and each.seen_at == before.seen_at and each.facts != before.facts:
+            why = f"{each.source} reported two things for one moment"
+            yield Flawed(each.subject, Flaw.CONTRADICTORY, why, Rank.REPORTED)
+        if before is None or each.seen_at >= before.seen_at:
+            newest[each.source, each.subject] = each
+
+
+def deciding(findings: Iterable[object]) -> tuple[Flawed, ...]:
+    """The flaws that stop the ladder: those of evidence that decides something."""
+    return tuple(each for each in findings if isinstance(each, Flawed) and each.rank is not Rank.REPORTED)
