@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -39,6 +40,16 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
 
+class Listening(Protocol):
+    """A connection that hears hints. They may be lost: who listens looks by himself now and then."""
+
+    def notified(self, seconds: float) -> bool:
+        """Whether one came within these seconds; blocks."""
+        ...
+
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class Taken:
     """A unique truth that something else holds: the name of its index, or of the table whose key it is."""
@@ -61,6 +72,22 @@ class Dialect(Protocol):
 
     def connect_reader(self) -> Connection:
         """A connection that cannot write."""
+        ...
+
+    def lost(self, connection: Connection) -> bool:
+        """Whether nothing can be asked of a connection any more, and another has to be made."""
+        ...
+
+    def now(self, connection: Connection) -> datetime | None:
+        """The moment by a clock that all who reach this database share; None where it has none."""
+        ...
+
+    def hint(self, connection: Connection) -> None:
+        """Tell whoever listens, with this transaction's commit, that the lease has changed."""
+        ...
+
+    def listen(self) -> Listening | None:
+        """What hears such hints; None where nobody can listen."""
         ...
 
     def begin(self, connection: Connection) -> None: ...
@@ -90,7 +117,7 @@ class Dialect(Protocol):
         ...
 
     def translated(self, error: Exception) -> Exception:
-        """`error` in our words: StorageFull, Corrupt, or itself when it says neither."""
+        """`error` in our words: StorageFull, Corrupt, OutOfReach, or itself when it says none of them."""
         ...
 
 

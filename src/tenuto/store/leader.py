@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, insert, select, update
 
 from tenuto.model.snapshot import Leadership
 from tenuto.store import tables
-from tenuto.store.dialect import Connection, Texts
+from tenuto.store.dialect import Connection, Dialect, Texts
 from tenuto.store.rows import moment
 from tenuto.store.transaction import Transactions, went_back
 
@@ -32,9 +32,17 @@ _ASK = update(_TABLE).where(_TABLE.c.released_at.is_(None))
 class Leaders:
     """Changes the leadership row on an open transaction."""
 
-    def __init__(self, texts: Texts, transactions: Transactions) -> None:
+    The moments are the caller's, or with `shared` those of the clock that all who reach the database share.
+    """
+
+    def __init__(self, dialect: Dialect, texts: Texts, transactions: Transactions, *, shared: bool = False) -> None:
+        self._dialect = dialect
         self._sql = texts
         self._transactions = transactions
+        self._shared = shared
+
+    def _now(self, connection: Connection, now: datetime) -> datetime:
+        return (self._dialect.now(connection) if self._shared else None) or now
 
     def holder(self, connection: Connection) -> Leadership | None:
         """Whoever took the lease last, locked for this transaction."""
@@ -44,15 +52,24 @@ class Leaders:
     def take(
         self, connection: Connection, candidate: Leadership, gone: Callable[[Leadership], bool], now: datetime
     ) -> Leadership | None:
-        """The lease under a new epoch, or None while another holds it."""
+        """The lease under a new epoch, above that of the candidate, or None while another holds it.
+
+        What the candidate holds already (the answer to an earlier try was lost) it takes again.
+        """
         holder = self.holder(connection)
+        now, life = self._now(connection, now), candidate.expires_at - candidate.taken_at
+        if self._shared:
+            candidate = replace(candidate, taken_at=now, renewed_at=now, expires_at=now + life)
+        self._dialect.hint(connection)
         if holder is None:
-            mine = replace(candidate, epoch=1, stop_asked_at=None, released_at=None)
+            mine = replace(candidate, epoch=candidate.epoch + 1, stop_asked_at=None, released_at=None)
             connection.execute(self._sql.of(_ADD, _SHAPE.columns).sql, _SHAPE.dump(mine))
             return mine
-        if holder.released_at is None and holder.expires_at > now and not gone(holder):
+        held = holder.released_at is None and holder.expires_at > now and holder.owner != candidate.owner
+        if held and not gone(holder):
             return None
-        mine = replace(candidate, epoch=holder.epoch + 1, stop_asked_at=None, released_at=None)
+        epoch = max(holder.epoch, candidate.epoch) + 1
+        mine = replace(candidate, epoch=epoch, stop_asked_at=None, released_at=None)
         self._store(connection, mine, holder.epoch)
         return mine
 
@@ -61,6 +78,8 @@ class Leaders:
         holder = self.holder(connection)
         if not _same(holder, mine):
             return None
+        life, now = expires_at - now, self._now(connection, now)
+        expires_at = now + life
         if now < holder.renewed_at:
             self._transactions.record(connection, went_back(holder.renewed_at, now), mine.epoch, now)
         renewed = replace(holder, renewed_at=now, expires_at=expires_at)
@@ -71,11 +90,12 @@ class Leaders:
         """Give the lease back, if it is still ours."""
         holder = self.holder(connection)
         if _same(holder, mine):
-            self._store(connection, replace(holder, released_at=now), mine.epoch)
+            self._store(connection, replace(holder, released_at=self._now(connection, now)), mine.epoch)
+            self._dialect.hint(connection)
 
     def ask_stop(self, connection: Connection, now: datetime) -> bool:
         """Leave word for whoever leads; False when nobody does."""
-        holder = self.holder(connection)
+        holder, now = self.holder(connection), self._now(connection, now)
         if holder is None or holder.released_at is not None or holder.expires_at <= now:
             return False
         connection.execute(self._sql.of(_ASK, ("stop_asked_at",)).sql, (moment(now),))

@@ -13,7 +13,7 @@ from datetime import datetime
 from tenuto.model.change import Commit, Result
 from tenuto.model.snapshot import Leadership
 from tenuto.ports import Clock, Fuse
-from tenuto.store.dialect import Connection, Dialect, Texts
+from tenuto.store.dialect import Connection, Dialect, Listening, Texts
 from tenuto.store.leader import Leaders
 from tenuto.store.reader import TableReader
 from tenuto.store.transaction import Refusal, Transactions
@@ -24,14 +24,22 @@ class TableLedger(TableReader):
     """Implements ports.Ledger. Opened by `opening.open_registry`."""
 
     def __init__(
-        self, dialect: Dialect, clock: Clock, fuse: Fuse | None = None, *, writer: Writing | None = None
+        self,
+        dialect: Dialect,
+        clock: Clock,
+        fuse: Fuse | None = None,
+        *,
+        writer: Writing | None = None,
+        shared: bool = False,
     ) -> None:
+        """With `shared`, leases are measured by the database's clock where it has one."""
         texts = Texts(dialect.core)
         super().__init__(dialect, texts)
         self._clock = clock
         self._writer: Writing = writer or Writer(dialect, fuse)
         self._transactions = Transactions(dialect, Texts(dialect.core))
-        self._leaders = Leaders(Texts(dialect.core), self._transactions)
+        self._leaders = Leaders(dialect, Texts(dialect.core), self._transactions, shared=shared)
+        self._listening: Listening | None = None
         self._epoch: int | None = None
 
     async def commit(self, commit: Commit) -> Result:
@@ -77,10 +85,30 @@ class TableLedger(TableReader):
         if self._epoch == mine.epoch:
             self._epoch = None
 
+    async def changed(self, within: float) -> bool:
+        """Wait until somebody says that the lease has changed, at most `within` seconds; whether somebody did.
+
+        It is a hint: False says nothing, and where nobody can listen it only waits.
+        """
+        try:
+            if self._listening is None:
+                self._listening = await asyncio.to_thread(self._dialect.listen)
+            if self._listening is not None:
+                return await asyncio.to_thread(self._listening.notified, within)
+        except self._dialect.failure:
+            if self._listening is not None:
+                self._listening.close()
+                self._listening = None
+        await asyncio.sleep(within)
+        return False
+
     async def ask_stop(self, now: datetime) -> bool:
         return await self._writer.do(lambda connection: self._leaders.ask_stop(connection, now))
 
     async def close(self) -> None:
         """Finish what is queued, then let go of the registry."""
         await asyncio.to_thread(self._writer.close)
+        if self._listening is not None:
+            self._listening.close()
+            self._listening = None
         self.close_readers()

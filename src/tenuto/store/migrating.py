@@ -17,6 +17,7 @@ from sqlalchemy.pool import NullPool
 
 from tenuto.model.snapshot import Registry
 from tenuto.store import tables
+from tenuto.store.dialect import Dialect
 from tenuto.store.sqlite import APPLICATION, Sqlite, open_file
 
 
@@ -43,7 +44,7 @@ def carry_forward(path: Path, identity: Registry) -> None:
         engine.dispose()
 
 
-def carry_server_forward(url: str, identity: Registry) -> None:
+def carry_server_forward(dialect: Dialect, url: str, identity: Registry) -> None:
     """Bring a PostgreSQL database to the present schema; whoever comes second waits, and finds it done."""
     engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1), poolclass=NullPool)
     try:
@@ -53,6 +54,8 @@ def carry_server_forward(url: str, identity: Registry) -> None:
             _identify(connection, identity)
     finally:
         engine.dispose()
+    except DBAPIError as error:
+        raise dialect.translated(error.orig if isinstance(error.orig, Exception) else error) from error
 
 
 def upgrade(connection: Connection, to: str = "head") -> None:

@@ -19,6 +19,9 @@ from tenuto.store.ledger import TableLedger
 from tenuto.store.reading import ReadOnlyLedger
 from tenuto.store.sqlite import APPLICATION, Sqlite, broken, open_file
 
+if TYPE_CHECKING:
+    from tenuto.store.postgresql import Postgresql
+
 #: The schema this program writes, and every one it can carry forward.
 PRESENT = "0001"
 KNOWN = ("0001",)
@@ -39,19 +42,27 @@ def open_registry(
     minter: Minter,
     read_only: Literal[False] = False,
     fuse: Fuse | None = None,
+    shared: bool = False,
 ) -> TableLedger: ...
 
 
 def open_registry(
-    where: str | Path, clock: Clock, *, minter: Minter, read_only: bool = False, fuse: Fuse | None = None
+    where: str | Path,
+    clock: Clock,
+    *,
+    minter: Minter,
+    read_only: bool = False,
+    fuse: Fuse | None = None,
+    shared: bool = False,
 ) -> TableLedger | ReadOnlyLedger:
     """The registry at a path or URL (`sqlite:///PATH`, `postgresql://...`), made if it is not there.
 
-    Read-only it must exist and be of the present schema. Raises NotFound, Corrupt or UnsupportedVersion; whatever is
+    Read-only it must exist and be of the present schema. With `shared`, leases are measured by the database's clock
+    where it has one. Raises OutOfReach, Mistake where the driver of that database is not installed, NotFound, Corrupt or UnsupportedVersion; whatever is
     refused keeps its bytes.
     """
     if isinstance(where, str) and where.startswith(SERVER):
-        return _open_server(where, clock, minter, fuse, read_only=read_only)
+        return _open_server(where, clock, minter, fuse, read_only=read_only, shared=shared)
     path = place(where)
     version = version_of(path)
     dialect = Sqlite(path)
@@ -63,15 +74,25 @@ def open_registry(
         from tenuto.store.migrating import carry_forward
 
         carry_forward(path, Registry(minter.new("registry"), 1, clock.now()))
-    return TableLedger(dialect, clock, fuse)
+    return TableLedger(dialect, clock, fuse, shared=shared)
+
+
+def server(url: str) -> Postgresql:
+    """The database that a URL names; Mistake where its driver is not installed."""
+    try:
+        from tenuto.store.postgresql import Postgresql
+    except ImportError as missing:
+        raise Mistake(
+            f"PostgreSQL needs the extra 'postgres' of this program ({missing}): pip install 'tenuto[postgres]'",
+            field="db",
+        ) from None
+    return Postgresql(url)
 
 
 def _open_server(
-    url: str, clock: Clock, minter: Minter, fuse: Fuse | None, *, read_only: bool
+    url: str, clock: Clock, minter: Minter, fuse: Fuse | None, *, read_only: bool, shared: bool
 ) -> TableLedger | ReadOnlyLedger:
-    from tenuto.store.postgresql import Postgresql
-
-    dialect = Postgresql(url)
+    dialect = server(url)
     version = dialect.version()
     _known(version, "this database")
     if read_only:
@@ -80,8 +101,8 @@ def _open_server(
     if version != PRESENT:
         from tenuto.store.migrating import carry_server_forward
 
-        carry_server_forward(url, Registry(minter.new("registry"), 1, clock.now()))
-    return TableLedger(dialect, clock, fuse)
+        carry_server_forward(dialect, url, Registry(minter.new("registry"), 1, clock.now()))
+    return TableLedger(dialect, clock, fuse, shared=shared)
 
 
 def _readable(version: str | None, where: str) -> None:

@@ -6,6 +6,7 @@ takes the lease waits for the commit under way, and the commit after it is refus
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import cast
 
@@ -14,10 +15,26 @@ from psycopg import errors
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.engine.interfaces import Dialect as CoreDialect
 
-from tenuto.model.faults import Corrupt, Refused, StorageFull
+from tenuto.model.faults import Corrupt, OutOfReach, Refused, StorageFull
+from tenuto.store.patience import Patient
+from tenuto.store.rows import at
 from tenuto.store.dialect import Connection, Taken
 
 _FULL = (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded)
+#: Classes and codes of SQLSTATE that say the server, or the way to it, is not there for now.
+_AWAY = ("08", "57P", "53300", "25006", "XX000")
+#: A lock that somebody does not give up, a statement that somebody has cancelled.
+_GIVEN_UP = ("55P03", "57014", "25P03", "40001", "40P01")
+#: Seconds after which a statement of a reader, of a writer, and of making a connection is given up.
+READING, WRITING, CONNECTING = 15.0, 8.0, 5
+#: What hears that the lease has changed.
+CHANNEL = "tenuto_lease"
+#: A writer whose network is gone must not keep the leadership row locked for whoever waits to lead.
+_SESSION = "SET idle_in_transaction_session_timeout = '4s'; SET lock_timeout = '6s'"
+_DURABLE = (
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+)
+_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _BROKEN = (errors.DataCorrupted, errors.IndexCorrupted)
 
 
@@ -32,16 +49,37 @@ class Postgresql:
         self.core: CoreDialect = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
 
     def connect(self) -> Connection:
-        return self._connected()
+        connection = self._connected(WRITING)
+        connection.execute(_SESSION)
+        connection.execute(_DURABLE)
+        return connection
 
     def connect_reader(self) -> Connection:
-        connection = self._connected()
+        connection = self._connected(READING)
         connection.execute("SET default_transaction_read_only = on", ())
         return connection
+    def listen(self) -> Patient:
+        """A connection of its own that hears of every change of the lease."""
+        connection = self._connected(WRITING)
+        connection.execute(f"LISTEN {CHANNEL}")
+        return connection
+
+    def lost(self, connection: Connection) -> bool:
+        return isinstance(connection, Patient) and connection.lost
+
+    def now(self, connection: Connection) -> datetime:
+        return at(int(connection.execute(_NOW).fetchone()[0]))
+
+    def hint(self, connection: Connection) -> None:
+        connection.execute(f"NOTIFY {CHANNEL}")
+
 
     def version(self) -> str | None:
         """The schema of the registry in the database, None when there is none yet."""
-        connection = self.connect_reader()
+        try:
+            connection = self.connect_reader()
+        except psycopg.Error as error:
+            raise self.translated(error) from error
         try:
             if connection.execute("SELECT to_regclass('alembic_version')", ()).fetchone()[0] is None:
                 return None
@@ -50,10 +88,8 @@ class Postgresql:
         finally:
             connection.close()
 
-    def _connected(self) -> Connection:
-        return cast(
-            "Connection", psycopg.connect(self._url, autocommit=True, application_name="tenuto", connect_timeout=10)
-        )
+    def _connected(self, patience: float) -> Patient:
+        return Patient(connected(self._url), patience)
 
     def begin(self, connection: Connection) -> None:
         connection.execute("BEGIN", ())
@@ -94,5 +130,25 @@ class Postgresql:
         if isinstance(error, _FULL):
             return StorageFull(f"the database takes no more ({type(error).__name__}); nothing was written")
         if isinstance(error, _BROKEN):
+        if isinstance(error, psycopg.InterfaceError) or (
+            isinstance(error, psycopg.OperationalError)
+            and (error.sqlstate is None or error.sqlstate.startswith(_AWAY) or error.sqlstate in _GIVEN_UP)
+        ):
+            said = str(error).strip().splitlines() or [type(error).__name__]
+            return OutOfReach(said[0][:300])
             return Corrupt(f"the database is damaged ({error}); restore a backup")
+
+
+def connected(url: str) -> psycopg.Connection[tuple[object, ...]]:
+    """A connection whose every statement is its own transaction unless one is begun; made within CONNECTING seconds."""
+    return psycopg.connect(
+        url,
+        autocommit=True,
+        application_name="tenuto",
+        connect_timeout=CONNECTING,
+        keepalives_idle=10,
+        keepalives_interval=5,
+        keepalives_count=3,
+        tcp_user_timeout=10_000,
+    )
         return error

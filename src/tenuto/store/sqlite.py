@@ -84,6 +84,18 @@ class Sqlite:
             )
         return open_file(self.path, "ro", immutable=True)
 
+    def lost(self, connection: Connection) -> bool:
+        return False
+
+    def now(self, connection: Connection) -> None:
+        return None
+
+    def hint(self, connection: Connection) -> None:
+        """Nobody can listen to a file."""
+
+    def listen(self) -> None:
+        return None
+
     def begin(self, connection: Connection) -> None:
         self._still_there()
         connection.execute("BEGIN IMMEDIATE")

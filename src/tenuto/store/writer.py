@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from tenuto.model.faults import Corrupt, StorageFull
+from tenuto.model.faults import Corrupt, OutOfReach, StorageFull
 from tenuto.ports import Fuse, NoFuse
 from tenuto.store.dialect import Connection, Dialect
 
@@ -134,10 +134,8 @@ class Writer:
         Apart, each job has a savepoint and fails alone. Savepoints cost a fifth of a commit, so a group is first
         tried without them, and then any job that fails, fails the try.
         """
-        dialect = self._dialect
         try:
-            connection = self._connected()
-            dialect.begin(connection)
+            connection = self._begun()
             for item in group:
                 if apart:
                     self._in_savepoint(connection, item)
@@ -160,14 +158,13 @@ class Writer:
 
     def _alone(self, item: _Item[Any]) -> None:
         try:
-            connection = self._connected()
-            self._dialect.begin(connection)
+            connection = self._begun()
             item.value, item.error = item.job(connection), None
             self._commit(connection)
         except Exception as error:  # noqa: BLE001 - whatever went wrong is the caller's to hear
             item.error = self._dialect.translated(error)
             self._back_out()
-            if isinstance(item.error, (StorageFull, Corrupt)):
+            if isinstance(item.error, (StorageFull, Corrupt, OutOfReach)):
                 self._disconnect()
 
     def _commit(self, connection: Connection) -> None:
@@ -175,7 +172,22 @@ class Writer:
         self._dialect.commit(connection)
         self._fuse.burn("write.durable")
 
+    def _begun(self) -> Connection:
+        """A connection with an open transaction; a connection that was lost while nobody used it is made again."""
+        connection = self._connected()
+        try:
+            self._dialect.begin(connection)
+        except self._dialect.failure:
+            if not self._dialect.lost(connection):
+                raise
+            self._disconnect()
+            connection = self._connected()
+            self._dialect.begin(connection)
+        return connection
+
     def _connected(self) -> Connection:
+        if self._connection is not None and self._dialect.lost(self._connection):
+            self._disconnect()
         if self._connection is None:
             self._connection = self._dialect.connect()
         return self._connection
