@@ -30,7 +30,7 @@ _ASK = update(_TABLE).where(_TABLE.c.released_at.is_(None))
 
 
 class Leaders:
-    """Changes the leadership row on an open transaction."""
+    """Changes the leadership row on an open transaction.
 
     The moments are the caller's, or with `shared` those of the clock that all who reach the database share.
     """

@@ -46,16 +46,18 @@ def carry_forward(path: Path, identity: Registry) -> None:
 
 def carry_server_forward(dialect: Dialect, url: str, identity: Registry) -> None:
     """Bring a PostgreSQL database to the present schema; whoever comes second waits, and finds it done."""
-    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1), poolclass=NullPool)
+    import psycopg
+
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool)
     try:
         with engine.begin() as connection:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({APPLICATION})")
             upgrade(connection)
             _identify(connection, identity)
-    finally:
-        engine.dispose()
     except DBAPIError as error:
         raise dialect.translated(error.orig if isinstance(error.orig, Exception) else error) from error
+    finally:
+        engine.dispose()
 
 
 def upgrade(connection: Connection, to: str = "head") -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from tenuto.model.faults import Corrupt, Mistake, NotFound, UnsupportedVersion
 from tenuto.model.snapshot import Registry

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import cast
 
 import psycopg
 from psycopg import errors
@@ -16,11 +15,12 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.engine.interfaces import Dialect as CoreDialect
 
 from tenuto.model.faults import Corrupt, OutOfReach, Refused, StorageFull
+from tenuto.store.dialect import Connection, Taken
 from tenuto.store.patience import Patient
 from tenuto.store.rows import at
-from tenuto.store.dialect import Connection, Taken
 
 _FULL = (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded)
+_BROKEN = (errors.DataCorrupted, errors.IndexCorrupted)
 #: Classes and codes of SQLSTATE that say the server, or the way to it, is not there for now.
 _AWAY = ("08", "57P", "53300", "25006", "XX000")
 #: A lock that somebody does not give up, a statement that somebody has cancelled.
@@ -35,7 +35,6 @@ _DURABLE = (
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 )
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-_BROKEN = (errors.DataCorrupted, errors.IndexCorrupted)
 
 
 class Postgresql:
@@ -58,6 +57,7 @@ class Postgresql:
         connection = self._connected(READING)
         connection.execute("SET default_transaction_read_only = on", ())
         return connection
+
     def listen(self) -> Patient:
         """A connection of its own that hears of every change of the lease."""
         connection = self._connected(WRITING)
@@ -72,7 +72,6 @@ class Postgresql:
 
     def hint(self, connection: Connection) -> None:
         connection.execute(f"NOTIFY {CHANNEL}")
-
 
     def version(self) -> str | None:
         """The schema of the registry in the database, None when there is none yet."""
@@ -130,13 +129,14 @@ class Postgresql:
         if isinstance(error, _FULL):
             return StorageFull(f"the database takes no more ({type(error).__name__}); nothing was written")
         if isinstance(error, _BROKEN):
+            return Corrupt(f"the database is damaged ({error}); restore a backup")
         if isinstance(error, psycopg.InterfaceError) or (
             isinstance(error, psycopg.OperationalError)
             and (error.sqlstate is None or error.sqlstate.startswith(_AWAY) or error.sqlstate in _GIVEN_UP)
         ):
             said = str(error).strip().splitlines() or [type(error).__name__]
             return OutOfReach(said[0][:300])
-            return Corrupt(f"the database is damaged ({error}); restore a backup")
+        return error
 
 
 def connected(url: str) -> psycopg.Connection[tuple[object, ...]]:
@@ -151,4 +151,3 @@ def connected(url: str) -> psycopg.Connection[tuple[object, ...]]:
         keepalives_count=3,
         tcp_user_timeout=10_000,
     )
-        return error
