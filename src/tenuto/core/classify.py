@@ -10,13 +10,13 @@ The judgement is shown, and rings attention; whether anything is sent is the lad
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from tenuto.core import signs
 from tenuto.core.signs import Sign
 from tenuto.model.evidence import Rank, WorkspaceKind
-from tenuto.model.health import Assessment, Clocks, Confidence, Health
+from tenuto.model.health import LOUD, Assessment, Clocks, Confidence, Health
 from tenuto.model.lifecycle import CommandState, TaskState
 from tenuto.model.reconciliation import Doubtful, Finding, Flawed, Living, Seen
 from tenuto.model.snapshot import Snapshot
@@ -210,8 +210,8 @@ def _silent(case: Case, factor: Callable[[timedelta], timedelta]) -> str | None:
     told = {name: case.silence(name) for name in limits if name in case.signs}
     if not told or any(quiet is None or quiet <= factor(limits[name]) for name, quiet in told.items()):
         return None
-    longest = max(quiet for quiet in told.values() if quiet is not None)
-    return f"{' and '.join('page' if n == 'page_changed_at' else 'tools' for n in told)} silent for {longest.seconds} s"
+    names = " and ".join("its page" if name == "page_changed_at" else "its tools" for name in told)
+    return f"nothing came from {names} for longer than it may take"
 
 
 def _silent_hard(case: Case) -> str | None:
@@ -339,7 +339,8 @@ def _of_tool(facts: tuple[tuple[str, str], ...]) -> bool:
 def episode(before: Assessment | None, after: Assessment) -> Assessment:
     """The new assessment; one with the same value and row as before goes on with that episode."""
     if before is not None and (before.value, before.row) == (after.value, after.row):
-        return Assessment(after.value, after.confidence, after.row, after.why, after.mend, before.since)
+        quiet = after.value not in LOUD and after.confidence is before.confidence
+        return before if quiet else replace(after, since=before.since)
     return after
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from tenuto.core import reconcile, rungs, slots, wake
+from tenuto.core import caps, delivery, neighbours, reconcile, rungs, slots, wake
 from tenuto.model.command import CommandKind
 from tenuto.model.decision import (
     Because,
@@ -31,10 +31,14 @@ from tenuto.model.decision import (
 )
 from tenuto.model.lifecycle import CommandState, TaskState
 from tenuto.model.reconciliation import MayYetBegin, Seen
+from tenuto.model.tools import PlanState
 from tenuto.model.work import AcceptanceKind
 
 #: How soon an ambiguous command is looked at again, when nothing rings before.
 LOOK_AT_DOUBT = timedelta(seconds=30)
+
+#: How soon the sessions of tool servers are looked at again while something of them moves.
+LOOK_AT_TOOLS = timedelta(seconds=60)
 
 
 def decide(seen: Seen, now: datetime) -> Decision:
@@ -43,8 +47,10 @@ def decide(seen: Seen, now: datetime) -> Decision:
     Whatever rung holds, what is under way outside is looked at again: no rung may hide the end of a turn.
     """
     decision = _decide(seen, now)
-    if decision.intent is not None or (moment := _watched(seen, now)) is None:
+    moments = [moment for moment in (_watched(seen, now), neighbours.next_news(seen.snapshot, now)) if moment]
+    if decision.intent is not None or not moments:
         return decision
+    moment = min(moments)
     return replace(decision, look_again_at=min(moment, decision.look_again_at or moment))
 
 
@@ -57,10 +63,23 @@ def _watched(seen: Seen, now: datetime) -> datetime | None:
     """When what is under way is looked at again without a ring; None when nothing is."""
     snapshot = seen.snapshot
     if not under_way(seen):
-        return None
+        return now + LOOK_AT_TOOLS if _tools_move(seen) else None
     if snapshot.live is None and all(command.state is CommandState.AMBIGUOUS for command in snapshot.commands):
         return now + LOOK_AT_DOUBT
     return rungs.next_living_look(seen, now)
+
+
+def _tools_move(seen: Seen) -> bool:
+    """Whether a tool server's records may change by themselves, or cannot be read now."""
+    if seen.snapshot.task.terminal:
+        return False
+    return any(
+        session.in_flight
+        or session.running
+        or session.defects
+        or (session.plan is not None and session.plan.state is PlanState.ACTIVE)
+        for session in seen.found.tools
+    )
 
 
 def _decide(seen: Seen, now: datetime) -> Decision:
@@ -71,6 +90,8 @@ def _decide(seen: Seen, now: datetime) -> Decision:
                 return Decision(intent=Revoke(finding.command.id))
         if halt := _halt(seen, now):
             return Decision(intent=halt)
+        if words := delivery.steer(seen, now):
+            return Decision(intent=words)
         closes = slots.closes_at(task, seen.snapshot.run.policy)
         if closes is not None and closes <= now:
             return Decision(intent=CloseReady())
@@ -147,8 +168,9 @@ def _preparation(because: Because, seen: Seen, now: datetime) -> Intent | None:
             return OpenConversation(why or "it has no conversation yet")
         case Rung.FENCE if because.until is not None and because.until <= now:
             return Sampled()
-        case Rung.CAP if not wake.cap_wait_open(snapshot):
-            return OpenCapWait(because.sentence)
+        case Rung.CAP if not caps.waited_for(snapshot):
+            reached = caps.reached(snapshot)
+            return OpenCapWait(because.sentence, reached.named if reached is not None else because.sentence)
         case Rung.SLOT if slots.expired(snapshot.task, snapshot.run.policy, now):
             return OpenPersonWait(
                 "it stood in line for a slot too long and was never started. Answer to let it stand in line again, "

@@ -38,6 +38,7 @@ from tenuto.model.reconciliation import (
     Lost,
     MayYetBegin,
     Reconciliation,
+    Seen,
     TurnEnded,
     Undone,
 )
@@ -336,6 +337,21 @@ def _tool_members(facts: ToolFacts) -> list[str]:
         *(f"{about} job {job.id} {job.state}" for job in facts.jobs),
         *(f"{about} {defect.flaw}" for defect in facts.defects),
     ]
+
+
+def still(seen: Seen, tools: Iterable[ToolFacts]) -> bool:
+    """Whether tool sessions, looked at again, still allow what was decided when they were `seen`.
+
+    An ordinary turn minds calls in flight only; one that needed two looks minds whatever was in their fence.
+    """
+    now = list(tools)
+    known = {flaw for facts in seen.found.tools for flaw in facts.defects}
+    if any(facts.in_flight or set(facts.defects) - known for facts in now):
+        return False
+    if not cut_short(seen.snapshot):
+        return True
+    before = {member for facts in seen.found.tools for member in _tool_members(facts)}
+    return before == {member for facts in now for member in _tool_members(facts)}
 
 
 def digest_of(members: Iterable[str]) -> str:

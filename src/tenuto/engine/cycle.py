@@ -19,7 +19,9 @@ from weakref import WeakValueDictionary
 from tenuto import prompts
 from tenuto.core import arm, decide, progress, reconcile, rungs, slots
 from tenuto.core.settle import settle
+from tenuto.engine.concern import concerned
 from tenuto.engine.prompting import Prompter
+from tenuto.engine.watching import Watch
 from tenuto.model.change import Busy, Commit, Committed, KeyConflict, NotLeader, Replayed, Stale
 from tenuto.model.command import AttemptOutcome, Command, CommandKind
 from tenuto.model.decision import (
@@ -38,12 +40,14 @@ from tenuto.model.decision import (
     Rung,
     Sampled,
     StartTask,
+    SteerTurn,
 )
 from tenuto.model.evidence import CommandFacts, Mark, Observation, Presence, WorkspaceFacts
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.lifecycle import CommandState, DeliveryState
 from tenuto.model.reconciliation import Reconciliation, Seen
 from tenuto.model.snapshot import Snapshot
+from tenuto.model.tools import ToolFacts
 from tenuto.model.work import AcceptanceKind, WaitKind
 from tenuto.ports import (
     Check,
@@ -56,6 +60,9 @@ from tenuto.ports import (
     Minter,
     Order,
     Placed,
+    Steer,
+    Steering,
+    ToolWitness,
     Turn,
     Workspace,
 )
@@ -127,6 +134,10 @@ class Cycle:
         self.holds: Callable[[], bool] = lambda: True
         self._told: dict[TaskId, Rung] = {}
         self.committed: Callable[[], None] = lambda: None
+        self.ring: Callable[[TaskId], None] = lambda _task: None
+        #: What looks at the sessions of tool servers; None: nothing here does.
+        self.tools: ToolWitness | None = None
+        self.watch = Watch()
         self._turns: WeakValueDictionary[TaskId, asyncio.Lock] = WeakValueDictionary()
         self._starting = asyncio.Lock()
 
@@ -189,6 +200,7 @@ class Cycle:
             )
         ):
             observations.append(await self._workspace.accept(task.acceptance, task.cwd, task.claim.evidence))
+        observations += await self._sessions(snapshot)
         resolved: dict[str, bool | None] = {
             wait.id: await self._workspace.resolved(wait, task.cwd)
             for wait in snapshot.waits
@@ -197,12 +209,33 @@ class Cycle:
         found = reconcile.reconcile(snapshot, observations, resolved, self._clock.now())
         return self._seen(snapshot, found)
 
+    async def _sessions(self, snapshot: Snapshot) -> list[Observation]:
+        """What tool servers say of the sessions that work for the task."""
+        task = snapshot.task
+        if self.tools is None or task.terminal:
+            return []
+        return [await self.tools.look(binding, task.cwd) for binding in task.tools]
+
+    async def _still(self, seen: Seen) -> bool:
+        """Whether the cheap facts a turn was armed on hold yet, looked at again right before it is handed over."""
+        if not seen.snapshot.task.tools:
+            return True
+        facts = [each.facts for each in await self._sessions(seen.snapshot)]
+        return reconcile.still(seen, [each for each in facts if isinstance(each, ToolFacts)])
+
     def _seen(self, snapshot: Snapshot, found: Reconciliation) -> Seen:
         executor: object = self._executor(snapshot)
         place = executor.place if isinstance(executor, Placed) else None
         apart = self._apart(snapshot)
         connected = self._connected(snapshot) and apart is None
-        return Seen(snapshot, found, self.epoch, connected, place=place, apart=apart)
+        steerable = self._steerable(snapshot)
+        return Seen(snapshot, found, self.epoch, connected, steerable=steerable, place=place, apart=apart)
+
+    def _steerable(self, snapshot: Snapshot) -> bool:
+        """Whether the executor that carries the turn under way would put words into it."""
+        sent = snapshot.live_command
+        executor: object = self._executors.get(sent.executor) if sent is not None else None
+        return sent is not None and isinstance(executor, Steering) and executor.can_steer(sent)
 
     def _reaches(self, command: Command) -> bool:
         """Whether what became of a command can be looked at from here."""
@@ -284,7 +317,8 @@ class Cycle:
             look_at = written if written is None or written > now else None
             news = None if because is not None and because.rung is Rung.LIVE else news
         in_line = because is not None and because.rung is Rung.SLOT
-        commit = arm.rest(seen, look_at, news, now, self._mint.new, in_line=in_line)
+        health = self.watch.judged(seen, now)
+        commit = arm.rest(seen, look_at, news, now, self._mint.new, in_line=in_line, health=health)
         if commit is not None and await self._write(commit, "rest") and because is not None:
             self._told[task_id] = because.rung
 
@@ -296,6 +330,8 @@ class Cycle:
         match result:
             case Committed():
                 self.committed()
+                for task_id in concerned(self._ledger, commit):
+                    self.ring(task_id)
                 return result
             case NotLeader(epoch):
                 raise Deposed(f"epoch {epoch} leads")
@@ -326,8 +362,8 @@ class Cycle:
                 await self._prepare(opened, "open_conversation")
             case Sampled():
                 await self._prepare(arm.sampled(seen, now, new), "sample")
-            case OpenCapWait(question):
-                await self._prepare(arm.cap_wait(seen, question, now, new), "cap")
+            case OpenCapWait(question, cap):
+                await self._prepare(arm.cap_wait(seen, question, cap, now, new), "cap")
             case OpenPersonWait(question):
                 await self._prepare(arm.ask(seen, question, now, new), "ask")
             case CloseReady():
@@ -336,6 +372,8 @@ class Cycle:
                 await self._continue(intent, seen, now)
             case RunCheck():
                 await self._act(arm.check(seen, now, new), self._check_order(seen), "check")
+            case SteerTurn():
+                await self._steer(intent, seen, now)
             case Interrupt(attempt_id):
                 halt = self._halt_order(seen)
                 if seen.apart is not None:
@@ -407,13 +445,21 @@ class Cycle:
             question = f"its next prompt cannot be made: {error}. Shorten what is sent to it"
             await self._prepare(arm.ask(seen, question, now, self._mint.new), "ask")
             return
+        if told.unfit is not None:
+            message_id, why = told.unfit
+            await self._prepare(arm.unfit(seen, message_id, why, now, self._mint.new), "unfit")
+            return
         digest = hashlib.sha256(secret.encode()).hexdigest()
         written = arm.turn(seen, intent, command_id, told.text, told.carried, digest, baseline, now, self._mint.new)
         if written is not None:
-            await self._act(written, self._turn_order(seen, written, told.text, secret), "arm")
+            await self._act(written, self._turn_order(seen, written, told.text, secret), "arm", seen)
 
-    async def _act(self, written: arm.Written | None, order: Order, point: str) -> None:
-        """Commit, and only then hand over. What came of it is for the next look to say."""
+    async def _act(self, written: arm.Written | None, order: Order, point: str, seen: Seen | None = None) -> None:
+        """Commit, and only then hand over. What came of it is for the next look to say.
+
+        Where `seen` is given, its cheap facts are looked at once more in between: what has moved is not handed over,
+        and the next look makes sure that it never begins.
+        """
         if written is None:
             return
         self._must_hold()
@@ -421,6 +467,8 @@ class Cycle:
         if committed is None:
             return
         for armed in committed.armed:
+            if seen is not None and not await self._still(seen):
+                return
             self._must_hold()
             executor = self._executors[armed.command.executor]
             await executor.perform(armed, order)
@@ -430,6 +478,20 @@ class Cycle:
         """Raises Lapsed once another may lead: asked before arming, and again between the commit and the hand-over."""
         if not self.holds():
             raise Lapsed("the lease could not be renewed in time")
+
+    async def _steer(self, intent: SteerTurn, seen: Seen, now: datetime) -> None:
+        """Put waiting words into the turn under way; the look that follows says what became of them."""
+        sent = seen.snapshot.live_command
+        if sent is None:
+            return
+        command_id = CommandId(self._mint.new("command"))
+        try:
+            text, carried = self._prompter.words(seen, intent.messages, command_id)
+        except prompts.PromptError as error:
+            await self._prepare(arm.unfit(seen, intent.messages[0], str(error), now, self._mint.new), "unfit")
+            return
+        written = arm.steer(seen, intent, command_id, text, carried, now, self._mint.new)
+        await self._act(written, Steer(text, sent.id, intent.turn), "steer")
 
     # -- orders
 
