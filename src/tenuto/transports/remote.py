@@ -172,7 +172,7 @@ def _away(command: Command, before: wire.CommandSeen | None, why: str) -> Comman
     nothing = wire.CommandSeen(Mark.NONE, Presence.UNKNOWN, Presence.UNKNOWN)
     known = before if before is not None else nothing
     if known.mark not in (Mark.FAILED, Mark.REVOKED, Mark.ENDED):
-        known = replace(known, performer=Presence.UNKNOWN, agent=Presence.UNKNOWN)
+        known = replace(known, performer=Presence.UNKNOWN, agent=Presence.UNKNOWN, at_work=False)
     return replace(_facts(command, known), unreachable=why)
 
 
@@ -184,6 +184,7 @@ def _facts(command: Command, told: wire.CommandSeen) -> CommandFacts:
         mark=told.mark,
         performer=told.performer,
         agent=told.agent,
+        launched_here=told.at_work,
         reason=told.reason,
         mendable=told.mendable,
         ending=None if ending is None else Ending(**{name: getattr(ending, name) for name in _ENDING}),

@@ -122,7 +122,10 @@ class Ending:
 
 @dataclass(frozen=True)
 class CommandSeen:
-    """What an executor sees of one command now. `proof` names what it saw (ids, counts), never what was said."""
+    """What an executor sees of one command now. `proof` names what it saw (ids, counts), never what was said.
+
+    `at_work`: the executor has the order in hand, whether its journal says so yet or not.
+    """
 
     mark: Mark
     performer: Presence
@@ -132,6 +135,7 @@ class CommandSeen:
     ending: Ending | None = None
     marked_at: datetime | None = None
     proof: Mapping[str, str] = field(default_factory=dict)
+    at_work: bool = False
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,10 @@ class HostExecutor:
         await self._bell.open()
         self._open = True
 
+    def led_by(self, epoch: int) -> None:
+        """A later supervisor is served; whoever says so has written it down."""
+        self._epoch = epoch
+
     async def close(self) -> None:
         """Stop listening. Hosts and their programs go on."""
         self._open = False
@@ -139,7 +143,10 @@ class HostExecutor:
 
     async def perform(self, armed: Armed, order: Order) -> Outcome:
         """Carry out an armed command: a program to run, or a turn to end."""
-        command = armed.command
+        return await self.carry_out(armed.command, order)
+
+    async def carry_out(self, command: Command, order: Order) -> Outcome:
+        """As `perform`, for a command that was armed elsewhere: its row is the registry's, and came over the wire."""
         try:
             match order:
                 case Turn() | Check():

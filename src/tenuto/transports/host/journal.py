@@ -11,12 +11,12 @@ import json
 import os
 import stat
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from tenuto.model.evidence import Cut, Ending, Mark
+from tenuto.model.evidence import Cut, Ending, How, Mark
 from tenuto.model.ids import SHAPE, AttemptId, CommandId, TaskId
 from tenuto.transports.host import claim
 from tenuto.transports.processes import Identity
@@ -63,6 +63,8 @@ class Journal:
     reason: str | None = None
     mendable: bool = False
     marked_at: datetime | None = None
+    conversation: str | None = None
+    proof: Mapping[str, str] = field(default_factory=dict)
 
 
 def read(folder: Path, command_id: CommandId) -> Journal:
@@ -178,9 +180,9 @@ def _with(journal: Journal, line: bytes) -> Journal:
         journal = replace(journal, mark=mark, marked_at=_moment(told.get("at")))
         match mark:
             case Mark.ACCEPTED:
-                return replace(journal, agent=_agent(told, journal.host))
+                return replace(journal, agent=_agent(told, journal.host), proof=_proof(told))
             case Mark.ENDED:
-                return replace(journal, ending=_ending(told))
+                return replace(journal, ending=_ending(told), proof={**journal.proof, **_proof(told)})
             case Mark.FAILED | Mark.REVOKED:
                 return replace(journal, reason=str(told["reason"]), mendable=bool(told["mendable"]))
             case _:
@@ -207,7 +209,16 @@ def _first(journal: Journal, told: Mapping[str, object]) -> Journal:
         task_id=TaskId(str(told["task"])) if told.get("task") else None,
         target=CommandId(str(told["target"])) if told.get("target") else None,
         host=_identity(told.get("host")),
+        conversation=str(told["conversation"]) if told.get("conversation") else None,
     )
+
+
+def _proof(told: Mapping[str, object]) -> Mapping[str, str]:
+    """What the executor saw, where it named it."""
+    held = told.get("proof") or {}
+    if not isinstance(held, dict):
+        raise TypeError(held)
+    return {str(name): str(each) for name, each in held.items()}
 
 
 def _identity(told: object) -> Identity | None:
@@ -246,6 +257,8 @@ def _ending(told: Mapping[str, object]) -> Ending:
         reports=tuple(str(body) for body in reports),
         output_bytes=whole[1],
         survivors=whole[2],
+        how=How(str(told.get("how", How.EXIT))),
+        stop=str(told["stop"]) if told.get("stop") else None,
     )
 
 
