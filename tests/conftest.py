@@ -14,6 +14,9 @@ from hypothesis import settings
 
 IN_CI = os.environ.get("CI") == "true"
 
+# Supervisors that tests start serve no port unless a test asks for one: two runs must not meet.
+os.environ.setdefault("TENUTO_PORT", "0")
+
 # Deadlines measure the machine, not the code. In CI every run tries the same examples.
 settings.register_profile("house", deadline=None, derandomize=IN_CI, print_blob=not IN_CI)
 settings.load_profile("house")

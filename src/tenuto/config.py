@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -19,13 +20,18 @@ from tenuto.model.policy import POLICY, Policy
 
 SOCKET_BYTES = 100
 SIZE = 1024 * 1024
+PORT = 6174
+LOOPBACK = ("loopback", "localhost", "127.0.0.1", "::1")
+HOST = re.compile(r"[A-Za-z0-9.-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]{2,45}\]:[0-9]{1,5}")
 
 
 @dataclass(frozen=True)
 class Settings:
     """Where things are and the numbers that are not part of a run's policy.
 
-    `slots` is how many tasks may be active at once. `policy` are the defaults of new runs.
+    `slots` is how many tasks may be active at once. `policy` are the defaults of new runs. `port` is where HTTP is
+    served beside the Unix socket, None: nowhere; `port_wished` says that nobody asked for it by name. `bind` is None
+    for loopback; any other address comes with a certificate, its key, a token's file and the names it is reached by.
     """
 
     home: Path | None
@@ -34,6 +40,13 @@ class Settings:
     database: str
     slots: int = 20
     policy: Policy = POLICY
+    port: int | None = None
+    port_wished: bool = False
+    bind: str | None = None
+    hosts: tuple[str, ...] = ()
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    token_file: Path | None = None
 
     @property
     def registry_path(self) -> Path:
@@ -54,7 +67,11 @@ class Settings:
 
     @property
     def operator_token(self) -> Path:
-        return self.state / "operator.token"
+        return self.token_file or self.state / "operator.token"
+
+    @property
+    def playbooks(self) -> Path:
+        return self.config_file.parent / "playbooks"
 
     @property
     def env_file(self) -> Path:
@@ -106,9 +123,59 @@ def load(environ: Mapping[str, str], config: Path | None = None, db: str | None 
     slots = told.pop("slots", settings.slots)
     if not isinstance(slots, int) or isinstance(slots, bool) or not 1 <= slots <= 10_000:
         raise Mistake("slots is a whole number from 1 to 10000", field="slots")
+    settings = _with_port(settings, told, environ)
     if told:
         raise Mistake(f"{config_file}: there is no setting '{sorted(told)[0]}'", field=sorted(told)[0])
     return replace(settings, slots=slots, policy=policy_with(POLICY, policy))
+
+
+def _with_port(settings: Settings, told: dict[str, object], environ: Mapping[str, str]) -> Settings:
+    """Where HTTP is served. Anywhere but on loopback needs TLS and a token's file, each said in so many words."""
+    wished = "port" not in told and "TENUTO_PORT" not in environ
+    given: object = told.pop("port", PORT)
+    if "TENUTO_PORT" in environ:
+        word = environ["TENUTO_PORT"]
+        given = int(word) if word.isascii() and word.isdigit() else word
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= 65535:
+        raise Mistake("port is a whole number from 0 (none) to 65535", field="port")
+    bind = told.pop("bind", "loopback")
+    if not isinstance(bind, str):
+        raise Mistake("bind is an address, or 'loopback'", field="bind")
+    files = {name: _file(told.pop(name, None), name) for name in ("tls_certificate", "tls_key", "token_file")}
+    hosts = told.pop("hosts", [])
+    if not isinstance(hosts, list) or not all(isinstance(one, str) and HOST.fullmatch(one) for one in hosts):
+        raise Mistake("hosts is a list of names with their ports, as in ['box.example:6174']", field="hosts")
+    settings = replace(
+        settings,
+        port=given or None,
+        port_wished=wished,
+        hosts=tuple(one.lower() for one in hosts),
+        tls_certificate=files["tls_certificate"],
+        tls_key=files["tls_key"],
+        token_file=files["token_file"],
+    )
+    if bind in LOOPBACK:
+        return settings
+    import ipaddress
+
+    try:
+        address = ipaddress.ip_address(bind)
+    except ValueError:
+        raise Mistake("bind is an address, or 'loopback'", field="bind") from None
+    if address.is_loopback:
+        return settings
+    missing = [name for name, file in files.items() if file is None] + ([] if hosts else ["hosts"])
+    if missing:
+        raise Mistake(f"bind = '{bind}' is not loopback: set {', '.join(missing)} too, or leave bind out", field="bind")
+    return replace(settings, bind=bind)
+
+
+def _file(given: object, name: str) -> Path | None:
+    if given is None:
+        return None
+    if not isinstance(given, str) or not Path(given).expanduser().is_absolute():
+        raise Mistake(f"{name} is the absolute path of a file", field=name)
+    return Path(given).expanduser()
 
 
 def _home(environ: Mapping[str, str]) -> Path | None:
@@ -148,7 +215,7 @@ def _number(name: str, now: object, value: object) -> object:
         return tuple(_number(name, timedelta(), each) for each in value)
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
         raise Mistake(f"{name} must be a number that is not negative", field=name)
-    if isinstance(now, timedelta):
+    if isinstance(now, timedelta) or name.replace("-", "_") in ("max_live", "run_live"):
         return timedelta(seconds=value)
     if not isinstance(value, int) and not value.is_integer():
         raise Mistake(f"{name} must be a whole number", field=name)

@@ -112,7 +112,9 @@ def _parts(name: str, text: str) -> tuple[dict[str, Any], str]:
         raise Mistake(f"the playbook {name} has more than {BYTES} bytes", field="playbook")
     lines = text.split("\n")
     if not lines or lines[0].rstrip() != FENCE:
-        raise Mistake(f"the playbook {name} does not begin with front matter between lines of {FENCE}", field="playbook")
+        raise Mistake(
+            f"the playbook {name} does not begin with front matter between lines of {FENCE}", field="playbook"
+        )
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
     if end is None:
         raise Mistake(f"the front matter of the playbook {name} has no end", field="playbook")

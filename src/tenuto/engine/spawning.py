@@ -316,6 +316,4 @@ class Spawning:
     def _room(self) -> None:
         waiting = self._ledger.spawned_pending()
         if waiting >= self._defaults.pending_tasks:
-            raise Pressed(
-                f"{waiting} spawned tasks stand in line for a slot; nothing was made", retry_after=LATER
-            )
+            raise Pressed(f"{waiting} spawned tasks stand in line for a slot; nothing was made", retry_after=LATER)

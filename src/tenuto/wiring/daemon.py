@@ -13,7 +13,9 @@ import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+from tenuto import prompts
 from tenuto.config import Settings
 from tenuto.engine.cycle import Cycle, Deposed, Surroundings
 from tenuto.engine.desk import Caller, Desk
@@ -25,16 +27,18 @@ from tenuto.model.ids import CommandId
 from tenuto.model.snapshot import Leadership
 from tenuto.ports import Clock, Fuse, Ledger, Minter, NoFuse
 from tenuto.store.opening import open_registry
-from tenuto.surfaces.http.auth import Authenticator, operator_token
-from tenuto.surfaces.http.door import Door
+from tenuto.surfaces.http.auth import Authenticator, Kept, operator_token
+from tenuto.surfaces.http.door import Door, Wide
 from tenuto.surfaces.http.feed import Feed
 from tenuto.transports import processes
 from tenuto.transports.host.executor import HostExecutor
+from tenuto.transports.playbooks import PlaybookFolders
 from tenuto.transports.spool import SpoolFolder
 from tenuto.transports.workspace.port import WorkspaceWitness
 from tenuto.wiring.world import RandomMinter, SystemClock, holder_presence, host_name
 
 _LOG = logging.getLogger("tenuto")
+BUILT_IN = Path(prompts.__file__).parent / "playbooks"
 
 
 @dataclass
@@ -106,6 +110,7 @@ async def assembled(
     wheel = Wheel(cycle, ledger, clock, fuse)
     wheels.append(wheel)
     residency = Residency(ledger, cycle, wheel, clock, fuse, myself(settings, minter, clock), gone=_gone)
+    cycle.ring = wheel.ring
     desk = Desk(
         ledger,
         cycle,
@@ -118,6 +123,7 @@ async def assembled(
         stop=residency.stop,
         troubles=lambda: troubles(wheel, executor),
         presence=holder_presence,
+        playbooks=PlaybookFolders(settings.playbooks, BUILT_IN),
     )
     try:
         yield Supervisor(settings, ledger, executor, cycle, wheel, residency, desk, clock, minter)
@@ -183,15 +189,34 @@ async def serve(supervisor: Supervisor) -> NotFree | None:
     feed = Feed()
     supervisor.cycle.committed = feed.notify
 
-    def make(_port: int | None) -> object:
+    def make(port: int | None) -> object:
         from tenuto.surfaces.http.app import make_app
+        from tenuto.surfaces.http.sessions import Sessions
         from tenuto.surfaces.mcp.mounted import PATH, Mounted
 
-        auth = Authenticator(secret, supervisor.ledger.token)
+        kept = Kept(settings.operator_token, secret)
+        auth = Authenticator(kept, supervisor.ledger.token, now=supervisor.clock.now)
+        sessions = Sessions(supervisor.clock.monotonic, supervisor.minter.secret)
         mounts = {PATH: Mounted(supervisor.desk, feed.notify)}
-        return make_app(supervisor.desk, auth, feed=feed, mounts=mounts)
+        return make_app(
+            supervisor.desk,
+            auth,
+            feed=feed,
+            port=port,
+            hosts=settings.hosts,
+            origins=tuple(f"https://{host}" for host in settings.hosts),
+            sessions=sessions,
+            mounts=mounts,
+        )
 
-    door = Door(settings.socket, make, closing=feed.close)
+    door = Door(
+        settings.socket,
+        make,
+        port=settings.port,
+        wished=settings.port_wished,
+        wide=wide_of(settings),
+        closing=feed.close,
+    )
     door.open(succeeds=before is not None and before.address == led.address)
     spooled = Spooled(SpoolFolder(settings.spool), supervisor.ledger, _says(supervisor.desk))
     loop = asyncio.get_running_loop()
@@ -211,6 +236,13 @@ async def serve(supervisor: Supervisor) -> NotFree | None:
         raise Deposed(str(deposed.exceptions[0])) from None
     _LOG.info("stopped")
     return None
+
+
+def wide_of(settings: Settings) -> Wide | None:
+    """The bind that is not loopback, where one is configured whole."""
+    if settings.bind is None or settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    return Wide(settings.bind, settings.tls_certificate, settings.tls_key)
 
 
 def _says(desk: Desk) -> Say:

@@ -37,6 +37,8 @@ from tenuto.surfaces.http import schema
 from tenuto.surfaces.http.auth import Authenticator
 from tenuto.surfaces.http.feed import Feed
 from tenuto.surfaces.http.guard import CALLER, Guard
+from tenuto.surfaces.http.login import Login
+from tenuto.surfaces.http.sessions import Sessions
 from tenuto.surfaces.routes import PREFIX
 
 _LOG = logging.getLogger("tenuto.http")
@@ -65,14 +67,20 @@ def make_app(
     feed: Feed,
     port: int | None = None,
     origins: Iterable[str] = (),
+    hosts: Iterable[str] = (),
+    sessions: Sessions | None = None,
     mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
 ) -> FastAPI:
     """The API over one desk. `port` is the loopback port served beside the Unix socket, if any.
 
-    `mounts` are other applications at their paths, behind the same guard.
+    `hosts` and `origins` are names beside the loopback's own; `sessions` opens the way in for browsers. `mounts` are
+    other applications at their paths, behind the same guard.
     """
     app = FastAPI(title="Tenuto", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    app.add_middleware(Guard, auth=auth, port=port, origins=tuple(origins))
+    secure = tuple(origins)
+    app.add_middleware(Guard, auth=auth, port=port, origins=secure, hosts=tuple(hosts), sessions=sessions)
+    if sessions is not None:
+        Login(sessions, told, secure=any(one.startswith("https:") for one in secure)).on(app)
     app.add_exception_handler(HTTPException, _told)
     app.add_exception_handler(Exception, _fault)
     app.add_route("/healthz", _healthz, methods=["GET"], include_in_schema=False)

@@ -6,11 +6,13 @@ alone. Tokens are compared by digest in constant time, and never logged, returne
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import os
 import stat
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 from tenuto.engine.desk import Caller
@@ -22,12 +24,28 @@ SCHEME = b"bearer "
 
 
 class Authenticator:
-    """Resolves bearer tokens. `find` is the registry's look-up by sha256 hex digest."""
+    """Resolves bearer tokens. `find` is the registry's look-up by sha256 hex digest.
 
-    def __init__(self, operator_token: str, find: Callable[[str], Token | None], *, operator: str = "operator") -> None:
-        self._operator_digest = digest_of(operator_token)
+    The operator's token may be given as what tells it now, so that it can be changed while it is in use. Without `now`
+    no token that runs out opens anything.
+    """
+
+    def __init__(
+        self,
+        operator_token: str | Callable[[], str],
+        find: Callable[[str], Token | None],
+        *,
+        operator: str = "operator",
+        now: Callable[[], datetime] | None = None,
+    ) -> None:
+        self._operator_token = operator_token
+        self._now = now
         self._find = find
         self._operator = operator
+
+    def _operators(self) -> str:
+        known = self._operator_token
+        return known if isinstance(known, str) else known()
 
     def caller(self, authorization: bytes | None) -> Caller | None:
         """The caller an Authorization header stands for; None for anything that opens nothing."""
@@ -37,12 +55,15 @@ class Authenticator:
             digest = digest_of(authorization[7:].strip().decode("ascii"))
         except UnicodeDecodeError:
             return None
-        if hmac.compare_digest(digest, self._operator_digest):
+        if hmac.compare_digest(digest, digest_of(self._operators())):
             return Caller(Role.OPERATOR, self._operator)
         token = self._find(digest)
-        if token is None or token.revoked_at is not None or token.role is Role.OPERATOR:
+        if token is None or token.revoked_at is not None or (token.role is Role.OPERATOR and token.name is None):
             return None
-        return Caller(token.role, f"{token.role} of {token.task_id}", token.task_id, token.lease_number)
+        if token.expires_at is not None and (self._now is None or self._now() >= token.expires_at):
+            return None
+        name = token.name or f"{token.role} of {token.task_id}"
+        return Caller(token.role, name, token.task_id, token.lease_number)
 
 
 def digest_of(token: str) -> str:
@@ -72,6 +93,44 @@ def operator_token(path: Path, secret: Callable[[], str]) -> str:
     finally:
         made.unlink()
     return _read(path)
+
+
+def rotate(path: Path, secret: Callable[[], str]) -> str:
+    """Put a fresh operator's token in the place of the old one, which opens nothing from then on."""
+    operator_token(path, secret)  # refuses a place that others can reach
+    made = path.with_name(f".{path.name}.{os.getpid()}")
+    made.unlink(missing_ok=True)
+    with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(secret().encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    made.replace(path)
+    return _read(path)
+
+
+class Kept:
+    """The operator's token as its file tells it now; the last one that could be read, where the file cannot be."""
+
+    def __init__(self, path: Path, token: str) -> None:
+        self._path = path
+        self._token = token
+        self._seen = _mark(path)
+
+    def __call__(self) -> str:
+        """The token in force."""
+        mark = _mark(self._path)
+        if mark is not None and mark != self._seen:
+            with contextlib.suppress(Mistake, OSError):
+                self._token, self._seen = _read(self._path), mark
+        return self._token
+
+
+def _mark(path: Path) -> tuple[int, int, int] | None:
+    try:
+        about = path.lstat()
+    except OSError:
+        return None
+    return about.st_ino, about.st_mtime_ns, about.st_size
 
 
 def _read(path: Path) -> str:

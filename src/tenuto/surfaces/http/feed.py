@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tenuto.model.fact import Event
 
-STREAMS = 64
+STREAMS = 256
 PAGE = 200
 
 

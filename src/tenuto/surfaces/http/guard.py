@@ -9,20 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+import math
+import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tenuto.engine.desk import Caller
+from tenuto.model.snapshot import Role
 from tenuto.surfaces.http.auth import Authenticator
+from tenuto.surfaces.http.pace import FAILURES, OPERATORS, OTHERS, Buckets
+from tenuto.surfaces.http.sessions import CSRF, Sessions, carries
 from tenuto.surfaces.present import explanation
 
 BODY_BYTES = 512 * 1024
 BODY_WITHIN = 30.0
 SOCKET_HOST = "tenuto"
-OPEN = frozenset({"/healthz"})
+OPEN = frozenset({"/healthz", "/login", "/login.js"})
+SAFE = frozenset({"GET", "HEAD"})
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 CALLER = "tenuto.caller"
+SESSION = "tenuto.session"
 
 
 class Refusal(Exception):
@@ -38,15 +46,29 @@ class Refusal(Exception):
 class Guard:
     """ASGI: lets in what may come in, with its caller at scope["tenuto.caller"].
 
-    `port` is the loopback port that is served, if any; `origins` are allowed beside the port's own.
+    `port` is the loopback port that is served, if any; `hosts` and `origins` are allowed beside the port's own.
+    `clock` is seconds that never go back.
     """
 
-    def __init__(self, app: ASGIApp, auth: Authenticator, port: int | None = None, origins: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        auth: Authenticator,
+        port: int | None = None,
+        origins: Iterable[str] = (),
+        hosts: Iterable[str] = (),
+        sessions: Sessions | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._app = app
         self._auth = auth
-        self._hosts = frozenset() if port is None else frozenset(f"{name}:{port}" for name in LOOPBACK)
-        own = () if port is None else (f"http://{name}:{port}" for name in LOOPBACK)
-        self._origins = frozenset((*own, *origins))
+        named = [] if port is None else [f"{name}:{port}" for name in LOOPBACK]
+        self._hosts = frozenset((*named, *hosts))
+        self._origins = frozenset((*(f"http://{name}" for name in named), *origins))
+        self._sessions = sessions
+        self._operators = Buckets(OPERATORS, clock)
+        self._others = Buckets(OTHERS, clock)
+        self._failures = Buckets(FAILURES, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what may not come in; pass on what may."""
@@ -68,7 +90,7 @@ class Guard:
         headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value)
-        for name in (b"host", b"origin", b"authorization", b"content-length", b"content-type"):
+        for name in (b"host", b"origin", b"authorization", b"cookie", b"content-length", b"content-type"):
             if len(headers.get(name, ())) > 1:
                 raise Refusal(400, "bad_request", f"more than one {name.decode()} header")
         host = _one(headers, b"host")
@@ -83,10 +105,40 @@ class Guard:
         _may_have_body(headers)
         if scope["path"] in OPEN:
             return
-        caller = self._auth.caller(headers.get(b"authorization", [None])[0])
+        authorization = headers.get(b"authorization", [None])[0]
+        if authorization is None and not over_socket and self._by_cookie(scope, headers, origin):
+            return
+        caller = self._auth.caller(authorization)
         if caller is None:
+            self._failed(scope)
             raise Refusal(401, "not_allowed", "a valid bearer token is needed", **{"www-authenticate": "Bearer"})
         scope[CALLER] = caller
+        self._paced(caller, authorization)
+
+    def _by_cookie(self, scope: Scope, headers: dict[bytes, list[bytes]], origin: str | None) -> bool:
+        """Whether a browser's session lets this in; a change must say where it comes from, and prove it."""
+        cookie = headers.get(b"cookie", [None])[0]
+        session = self._sessions.of(cookie) if self._sessions is not None else None
+        if session is None:
+            return False
+        if scope["type"] == "websocket" or scope["method"] not in SAFE:
+            if origin is None:
+                raise Refusal(403, "not_allowed", "a change from a browser says its origin")
+            if scope["type"] == "http" and not carries(session, headers.get(CSRF, [None])[0]):
+                raise Refusal(403, "not_allowed", "a change from a browser carries its session's secret")
+        scope[CALLER], scope[SESSION] = session.caller, session
+        self._paced(session.caller, cookie)
+        return True
+
+    def _paced(self, caller: Caller, key: bytes | None) -> None:
+        buckets = self._operators if caller.role is Role.OPERATOR else self._others
+        if (wait := buckets.pour(key)) > 0:
+            raise _too_fast(wait)
+
+    def _failed(self, scope: Scope) -> None:
+        peer = scope.get("client")
+        if (wait := self._failures.pour(peer[0] if peer else "socket")) > 0:
+            raise _too_fast(wait)
 
 
 def _one(headers: dict[bytes, list[bytes]], name: bytes) -> str | None:
@@ -105,6 +157,10 @@ def _may_have_body(headers: dict[bytes, list[bytes]]) -> None:
         kind = (_one(headers, b"content-type") or "").lower().replace(" ", "")
         if kind not in ("application/json", "application/json;charset=utf-8", 'application/json;charset="utf-8"'):
             raise Refusal(415, "unsupported_media", "a body must be application/json in UTF-8")
+
+
+def _too_fast(wait: float) -> Refusal:
+    return Refusal(429, "rate_limited", "too often; nothing was done", **{"retry-after": str(math.ceil(wait))})
 
 
 def _too_large() -> Refusal:

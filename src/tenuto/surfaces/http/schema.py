@@ -29,7 +29,7 @@ FAILURES = {
     "503": "no supervisor leads",
     "507": "the disk is full",
 }
-READING = ("400", "401", "403", "404", "408", "413", "415", "422", "500", "503")
+READING = ("400", "401", "403", "404", "408", "413", "415", "422", "429", "500", "503")
 CHANGING = (*READING, "409", "423", "507")
 
 #: The keys that every success of a reading verb has.
@@ -158,7 +158,6 @@ def _responses(verb: Verb) -> dict[str, Any]:
     failures = CHANGING if verb.mutates else READING
     if verb.name == "events":
         answers["200"]["content"]["text/event-stream"] = {"schema": TEXT}
-        failures = (*failures, "429")
     return answers | {code: _failure(code) for code in sorted(failures)}
 
 
