@@ -117,7 +117,7 @@ class Wheel:
         room = AT_ONCE - len(self._serving)
         if room > 0 and self.trouble.text is None:
             wanted.update(task for task in self._ledger.due(now, AT_ONCE * 2) if not self._put_off(task, now))
-        for task_id in list(wanted):
+        for task_id in sorted(wanted):  # in one order, so that a simulated night can be lived through again
             if room <= 0:
                 break
             if task_id in self._serving:
