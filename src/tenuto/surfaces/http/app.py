@@ -16,7 +16,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from tenuto.engine.desk import Caller, Desk
@@ -35,8 +35,9 @@ from tenuto.model.faults import (
 from tenuto.surfaces import present, verbs
 from tenuto.surfaces.http import schema
 from tenuto.surfaces.http.auth import Authenticator
+from tenuto.surfaces.http.executors import PATH, ExecutorDoor, Serve
 from tenuto.surfaces.http.feed import Feed
-from tenuto.surfaces.http.guard import CALLER, Guard
+from tenuto.surfaces.http.guard import CALLER, Guard, authorization_of
 from tenuto.surfaces.http.login import Login
 from tenuto.surfaces.http.sessions import Sessions
 from tenuto.surfaces.routes import PREFIX
@@ -70,15 +71,23 @@ def make_app(
     hosts: Iterable[str] = (),
     sessions: Sessions | None = None,
     mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
+    executors: Serve | None = None,
+    extensions: Iterable[str] = (),
 ) -> FastAPI:
     """The API over one desk. `port` is the loopback port served beside the Unix socket, if any.
 
     `hosts` and `origins` are names beside the loopback's own; `sessions` opens the way in for browsers. `mounts` are
-    other applications at their paths, behind the same guard.
+    other applications at their paths, behind the same guard. `executors` serves the sockets of executors; `extensions`
+    are origins of browser extensions that may open one.
     """
     app = FastAPI(title="Tenuto", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     secure = tuple(origins)
-    app.add_middleware(Guard, auth=auth, port=port, origins=secure, hosts=tuple(hosts), sessions=sessions)
+    app.add_middleware(
+        Guard, auth=auth, port=port, origins=secure, hosts=tuple(hosts), sessions=sessions, extensions=tuple(extensions)
+    )
+    if executors is not None:
+        door = ExecutorDoor(executors, lambda scope: auth.caller(authorization_of(scope)) is not None)
+        app.router.routes.append(WebSocketRoute(PATH, door))
     if sessions is not None:
         Login(sessions, told, secure=any(one.startswith("https:") for one in secure)).on(app)
     app.add_exception_handler(HTTPException, _told)

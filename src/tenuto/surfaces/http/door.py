@@ -30,6 +30,7 @@ BACKLOG = 128
 GRACE = 5
 CALLS_AT_ONCE = 1024
 HEADER_BYTES = 32 * 1024
+FRAME_BYTES = 2 * 1024 * 1024
 
 _LOG = logging.getLogger("tenuto.door")
 
@@ -159,6 +160,9 @@ class Door:
             loop="none",
             http="h11",
             ws="websockets-sansio",
+            ws_max_size=FRAME_BYTES,
+            ws_ping_interval=None,
+            ws_per_message_deflate=False,
             interface="asgi3",
             access_log=False,
             log_config=None,

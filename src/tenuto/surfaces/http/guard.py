@@ -31,6 +31,9 @@ SAFE = frozenset({"GET", "HEAD"})
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 CALLER = "tenuto.caller"
 SESSION = "tenuto.session"
+EXECUTORS = "/executor"
+SUBPROTOCOL = "tenuto-executor.1"
+BEARER = "bearer."
 
 
 class Refusal(Exception):
@@ -47,6 +50,7 @@ class Guard:
     """ASGI: lets in what may come in, with its caller at scope["tenuto.caller"].
 
     `port` is the loopback port that is served, if any; `hosts` and `origins` are allowed beside the port's own.
+    `extensions` are origins of paired browser extensions, which may open the executors' socket and nothing else.
     `clock` is seconds that never go back.
     """
 
@@ -59,12 +63,14 @@ class Guard:
         hosts: Iterable[str] = (),
         sessions: Sessions | None = None,
         clock: Callable[[], float] = time.monotonic,
+        extensions: Iterable[str] = (),
     ) -> None:
         self._app = app
         self._auth = auth
         named = [] if port is None else [f"{name}:{port}" for name in LOOPBACK]
         self._hosts = frozenset((*named, *hosts))
         self._origins = frozenset((*(f"http://{name}" for name in named), *origins))
+        self._extensions = frozenset(extensions)
         self._sessions = sessions
         self._operators = Buckets(OPERATORS, clock)
         self._others = Buckets(OTHERS, clock)
@@ -100,12 +106,15 @@ class Guard:
         if host is None or host.lower() not in ({SOCKET_HOST} if over_socket else self._hosts):
             raise Refusal(403, "not_allowed", "this host is not served here")
         origin = _one(headers, b"origin")
-        if origin is not None and origin not in self._origins:
+        executor = scope["type"] == "websocket" and scope["path"] == EXECUTORS
+        if origin is not None and origin not in self._origins and not (executor and origin in self._extensions):
             raise Refusal(403, "not_allowed", "this origin is not allowed")
         _may_have_body(headers)
         if scope["path"] in OPEN:
             return
         authorization = headers.get(b"authorization", [None])[0]
+        if executor and authorization is None:
+            authorization = _in_subprotocol(scope)
         if authorization is None and not over_socket and self._by_cookie(scope, headers, origin):
             return
         caller = self._auth.caller(authorization)
@@ -139,6 +148,18 @@ class Guard:
         peer = scope.get("client")
         if (wait := self._failures.pour(peer[0] if peer else "socket")) > 0:
             raise _too_fast(wait)
+
+
+def _in_subprotocol(scope: Scope) -> bytes | None:
+    """The authorization that a browser's socket names among its subprotocols, because it can set no header."""
+    told = [one.removeprefix(BEARER) for one in scope.get("subprotocols", ()) if one.startswith(BEARER)]
+    return b"Bearer " + told[0].encode("latin-1", "replace") if len(told) == 1 else None
+
+
+def authorization_of(scope: Scope) -> bytes | None:
+    """The Authorization header of a connection, or what stands for it on a socket."""
+    given = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+    return given[0] if given else _in_subprotocol(scope)
 
 
 def _one(headers: dict[bytes, list[bytes]], name: bytes) -> str | None:
