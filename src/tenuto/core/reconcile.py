@@ -17,6 +17,7 @@ from tenuto.model.command import Command, CommandKind
 from tenuto.model.evidence import (
     AcceptanceFacts,
     CommandFacts,
+    How,
     Mark,
     Observation,
     Presence,
@@ -118,6 +119,8 @@ def of_command(
         case Mark.NONE:
             if command.submitted_at is not None:
                 return _contradicted(command, facts, "its journal is gone although it was seen to begin")
+            if facts.unreachable is not None:
+                return (Living(command, orphaned=False, unsure=True),)  # the silence of who is away means nothing
             # Launched by this very executor: its host may be about to claim. By anyone else: nobody may any more.
             return (Living(command, orphaned=False),) if facts.launched_here else (MayYetBegin(command),)
         case Mark.REVOKED:
@@ -244,7 +247,7 @@ def _ended(command: Command, facts: CommandFacts, seen: Observation) -> tuple[Fi
     ending = facts.ending
     if ending is None:
         return (*_took_effect(command, seen), *_contradicted(command, facts, "its journal says ended, but not how"))
-    if ending.cut is not None and facts.agent is not Presence.GONE:
+    if ending.cut is not None and ending.how is How.EXIT and facts.agent is not Presence.GONE:
         # Cut short, and something of it still lives: the turn is not over until that is gone.
         unsure = facts.agent is Presence.UNKNOWN
         return (*_took_effect(command, seen), Living(command, orphaned=True, unsure=unsure))

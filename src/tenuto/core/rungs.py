@@ -304,7 +304,7 @@ def executor(seen: Seen, now: datetime) -> Because | None:
         )
     return Because(
         Rung.EXECUTOR,
-        f"its executor is not connected ({seen.snapshot.task.agent.adapter})",
+        f"its executor is not connected ({seen.snapshot.task.agent.carrier})",
         "the executor connects",
         now + timedelta(seconds=5),
     )

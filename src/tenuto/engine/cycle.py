@@ -277,7 +277,7 @@ class Cycle:
     def _executor(self, snapshot: Snapshot) -> Executor | None:
         """The one that would carry the next turn."""
         name = (
-            snapshot.conversation.executor if snapshot.conversation else self.executor_of(snapshot.task.agent.adapter)
+            snapshot.conversation.executor if snapshot.conversation else self.executor_of(snapshot.task.agent.carrier)
         )
         return self._executors.get(name)
 
@@ -286,9 +286,9 @@ class Cycle:
         return executor is not None and executor.connected()
 
     @staticmethod
-    def executor_of(adapter: str) -> str:
-        """Which executor carries an adapter's turns."""
-        return {"program": "host"}.get(adapter, adapter)
+    def executor_of(carrier: str) -> str:
+        """Which executor carries an agent's turns: the one that is named, or its adapter's own."""
+        return {"program": "host"}.get(carrier, carrier)
 
     # -- settle
 
@@ -355,7 +355,7 @@ class Cycle:
                 until = because.until if because else None
                 await self._prepare(arm.give_slot_back(seen, now, new, until), "slot_back")
             case OpenConversation():
-                executor = self.executor_of(seen.snapshot.task.agent.adapter)
+                executor = self.executor_of(seen.snapshot.task.agent.carrier)
                 opened = arm.open_conversation(seen, executor, now, new)
                 if isinstance(opened, Because):
                     return opened

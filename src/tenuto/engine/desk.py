@@ -434,9 +434,9 @@ class Desk:
             raise Mistake("name a program to run", field="program")
         if order.max_attempts is not None and not 1 <= order.max_attempts <= 1_000_000:
             raise Mistake("max-attempts is a whole number from 1 to 1000000", field="max_attempts")
-        executor = self._executors.get(Cycle.executor_of(order.agent.adapter))
+        executor = self._executors.get(Cycle.executor_of(order.agent.carrier))
         if executor is None:
-            raise Mistake(f"no executor here runs '{order.agent.adapter}'", field="agent")
+            raise Mistake(f"no executor here runs '{order.agent.carrier}'", field="agent")
         if objection := executor.objection(order.agent, order.cwd):
             raise Mistake(objection[1], field=objection[0])
         return self._policy_with(self._defaults, order.policy)

@@ -283,9 +283,9 @@ class Spawning:
         return whole
 
     def _startable(self, agent: Agent, cwd: str) -> None:
-        executor = self._executors.get(self._executor_of(agent.adapter))
+        executor = self._executors.get(self._executor_of(agent.carrier))
         if executor is None:
-            raise Mistake(f"no executor here runs '{agent.adapter}'", field="agent")
+            raise Mistake(f"no executor here runs '{agent.carrier}'", field="agent")
         if objection := executor.objection(agent, cwd):
             raise Mistake(objection[1], field=objection[0])
 

@@ -63,13 +63,20 @@ class Acceptance:
 class Agent:
     """What works on a task: an adapter's name and, for programs, how to start it.
 
-    `env` holds names only; values are resolved when a turn is launched and never stored.
+    `env` holds names only; values are resolved when a turn is launched and never stored. `on` names the executor that
+    is to carry it, where it is not the adapter's own (`host:NAME` for another machine).
     """
 
     adapter: str
     argv: tuple[str, ...]
     resumable: bool
     env: tuple[str, ...] = ()
+    on: str | None = None
+
+    @property
+    def carrier(self) -> str:
+        """The executor that is named, or the adapter whose own it is."""
+        return self.on or self.adapter
 
 
 class DispositionSource(StrEnum):
