@@ -16,12 +16,17 @@ from datetime import timedelta
 from pathlib import Path
 
 from tenuto.model.faults import Mistake
-from tenuto.model.policy import POLICY, Policy
+from tenuto.model.policy import KEEPING, POLICY, Keeping, Policy
 
 SOCKET_BYTES = 100
 SIZE = 1024 * 1024
+SERVER = "postgresql://"
+_MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,200}")
+_PASSWORD = re.compile(r"^(\w+://[^:/?#@]*):[^/?#]*@")
+_PARAMETER = re.compile(r"([?&](?:ssl)?password=)[^&]*")
 PORT = 6174
 LOOPBACK = ("loopback", "localhost", "127.0.0.1", "::1")
+EXTENSION = re.compile(r"chrome-extension://[a-p]{32}|moz-extension://[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 HOST = re.compile(r"[A-Za-z0-9.-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]{2,45}\]:[0-9]{1,5}")
 
 
@@ -32,6 +37,10 @@ class Settings:
     `slots` is how many tasks may be active at once. `policy` are the defaults of new runs. `port` is where HTTP is
     served beside the Unix socket, None: nowhere; `port_wished` says that nobody asked for it by name. `bind` is None
     for loopback; any other address comes with a certificate, its key, a token's file and the names it is reached by.
+    `extensions` are origins of paired browser extensions. `supervisor` are addresses at which an executor that is
+    started here looks for whoever leads, in turn.
+    `machine` is what this machine is called where several share a registry (None: its own name);
+    `shared_directories` says that a task's directory is the same on all of them. `keep` is how long what is over stays.
     """
 
     home: Path | None
@@ -47,6 +56,19 @@ class Settings:
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     token_file: Path | None = None
+    machine: str | None = None
+    shared_directories: bool = False
+    keep: Keeping = KEEPING
+
+    @property
+    def server(self) -> bool:
+        """Whether the registry is a PostgreSQL database."""
+        return self.database.startswith(SERVER)
+
+    @property
+    def shown_database(self) -> str:
+        """The registry as a person is shown it: a path, or a URL without its password."""
+        return without_password(self.database) if "://" in self.database else str(self.registry_path)
 
     @property
     def registry_path(self) -> Path:
@@ -95,6 +117,11 @@ class Settings:
         return Path(runtime) / "tenuto" / f"{digest}-{name}"
 
 
+def without_password(url: str) -> str:
+    """The same URL, fit to be shown."""
+    return _PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1@", url))
+
+
 def load(environ: Mapping[str, str], config: Path | None = None, db: str | None = None) -> Settings:
     """The settings in force; raises Mistake naming the field for anything that cannot be read or is unknown."""
     home = _home(environ)
@@ -123,10 +150,24 @@ def load(environ: Mapping[str, str], config: Path | None = None, db: str | None 
     slots = told.pop("slots", settings.slots)
     if not isinstance(slots, int) or isinstance(slots, bool) or not 1 <= slots <= 10_000:
         raise Mistake("slots is a whole number from 1 to 10000", field="slots")
-    settings = _with_port(settings, told, environ)
+    settings = _with_port(_with_others(settings, told), told, environ)
     if told:
         raise Mistake(f"{config_file}: there is no setting '{sorted(told)[0]}'", field=sorted(told)[0])
     return replace(settings, slots=slots, policy=policy_with(POLICY, policy))
+
+
+def _with_others(settings: Settings, told: dict[str, object]) -> Settings:
+    """What this machine is to others that share its registry, and how long what is over is kept."""
+    machine = told.pop("machine", None)
+    if machine is not None and (not isinstance(machine, str) or not _MACHINE.fullmatch(machine)):
+        raise Mistake("machine is a name of letters, digits, dots and dashes", field="machine")
+    shared = told.pop("shared_directories", False)
+    if not isinstance(shared, bool):
+        raise Mistake("shared_directories is true or false", field="shared_directories")
+    keep = told.pop("keep", {})
+    if not isinstance(keep, dict):
+        raise Mistake("keep is a table of numbers", field="keep")
+    return replace(settings, machine=machine, shared_directories=shared, keep=keeping_with(KEEPING, keep))
 
 
 def _with_port(settings: Settings, told: dict[str, object], environ: Mapping[str, str]) -> Settings:
@@ -170,6 +211,22 @@ def _with_port(settings: Settings, told: dict[str, object], environ: Mapping[str
     return replace(settings, bind=bind)
 
 
+def _with_executors(settings: Settings, told: dict[str, object]) -> Settings:
+    """Which extensions may come as executors, and where executors that are started here go."""
+    extensions = told.pop("extensions", [])
+    if not isinstance(extensions, list) or not all(
+        isinstance(one, str) and EXTENSION.fullmatch(one) for one in extensions
+    ):
+        raise Mistake(
+            "extensions is a list of origins, as in ['chrome-extension://abcdefghijklmnopabcdefghijklmnop']",
+            field="extensions",
+        )
+    supervisor = told.pop("supervisor", [])
+    if not isinstance(supervisor, list) or not all(isinstance(one, str) and 0 < len(one) <= 300 for one in supervisor):
+        raise Mistake("supervisor is a list of addresses, as in ['wss://box.example:6174']", field="supervisor")
+    return replace(settings, extensions=tuple(extensions), supervisor=tuple(supervisor))
+
+
 def _file(given: object, name: str) -> Path | None:
     if given is None:
         return None
@@ -206,6 +263,16 @@ def policy_with(policy: Policy, changes: Mapping[str, object]) -> Policy:
             raise Mistake(f"there is no policy number '{raw}'", field=raw)
         made[name] = _number(raw, getattr(policy, name), value)
     return replace(policy, **made)  # type: ignore[arg-type]
+
+
+def keeping_with(keeping: Keeping, changes: Mapping[str, object]) -> Keeping:
+    """Other lengths of time, in seconds; a count stays a count."""
+    known = {field.name for field in fields(Keeping)}
+    for name in changes:
+        if name not in known:
+            raise Mistake(f"there is no number '{name}' of what is kept", field=name)
+    made = {name: _number(name, getattr(keeping, name), value) for name, value in changes.items()}
+    return replace(keeping, **made)  # type: ignore[arg-type]
 
 
 def _number(name: str, now: object, value: object) -> object:

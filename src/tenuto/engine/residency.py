@@ -47,7 +47,9 @@ class Residency:
         fuse: Fuse,
         me: Leadership,
         gone: Callable[[Leadership], bool],
+        floor: Callable[[], int] = lambda: 0,
     ) -> None:
+        """`floor` is the highest epoch that any host here was ordered under: a restored registry may be behind it."""
         self._ledger = ledger
         self._cycle = cycle
         self._wheel = wheel
@@ -55,6 +57,7 @@ class Residency:
         self._fuse = fuse
         self._me = me
         self._gone = gone
+        self._floor = floor
         self._mine: Leadership | None = None
         self._stopping = asyncio.Event()
         #: When the last renewal that succeeded was asked for, by a clock that never goes back.
@@ -73,7 +76,7 @@ class Residency:
     async def lead(self) -> Leadership | NotFree:
         """Take the lease, or say who has it."""
         now, asked = self._clock.now(), self._clock.monotonic()
-        candidate = replace(self._me, taken_at=now, renewed_at=now, expires_at=now + LIFE)
+        candidate = replace(self._me, epoch=self._floor(), taken_at=now, renewed_at=now, expires_at=now + LIFE)
         self._fuse.burn("lead.before")
         taken = await self._ledger.lead(candidate, self._gone)
         self._fuse.burn("lead.taken")
@@ -105,9 +108,12 @@ class Residency:
         except* Deposed as deposed:
             raise Deposed(str(deposed.exceptions[0])) from None
         self._fuse.burn("resign.before")
-        await self._told(FactKind.SUPERVISOR_STOPPED, self._mine)
-        self._cycle.epoch = None
-        await self._ledger.resign(self._mine, self._clock.now())
+        try:
+            await self._told(FactKind.SUPERVISOR_STOPPED, self._mine)
+            self._cycle.epoch = None
+            await self._ledger.resign(self._mine, self._clock.now())
+        except OutOfReach:
+            self._cycle.epoch = None  # the lease runs out by itself
 
     async def _turn(self) -> None:
         try:

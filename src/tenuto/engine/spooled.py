@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tenuto.engine.desk import Caller
 from tenuto.model.change import Commit
 from tenuto.model.fact import Fact, FactKind, Scalar
-from tenuto.model.faults import Corrupt, Mistake, NoSupervisor, StorageFull
+from tenuto.model.faults import Corrupt, Mistake, NoSupervisor, OutOfReach, StorageFull
 from tenuto.model.snapshot import Role, Token
 from tenuto.ports import Ledger, Spool, Unreadable, Word
 
@@ -78,7 +78,7 @@ class Spooled:
                 return Heard(said, refused)
             try:
                 reason = await self._one(word)
-            except (NoSupervisor, StorageFull) as fault:
+            except (NoSupervisor, OutOfReach, StorageFull) as fault:
                 _LOG.warning("a word is left in the spool for later: %s", fault)
                 return Heard(said, refused)
             if reason is None:
@@ -105,7 +105,7 @@ class Spooled:
             await self._say(caller, word.verb, word.params, word.key)
         except Mistake as mistake:
             return mistake.message
-        except (NoSupervisor, StorageFull, Corrupt):
+        except (NoSupervisor, OutOfReach, StorageFull, Corrupt):
             raise
         except Exception:  # noqa: BLE001 - one word that trips us must not stop the others, or every later start
             _LOG.exception("a word could not be heard")
@@ -115,7 +115,8 @@ class Spooled:
     def _token(self, word: Word) -> Token | None:
         """The token that sealed a word. One whose lease is over may still be the seal: the desk knows what is late."""
         for token in self._ledger.tokens(word.hint):
-            if token.role is Role.AGENT and token.task_id == word.task_id and self._spool.genuine(word, token.digest):
+            in_turn = token.role in (Role.AGENT, Role.COORDINATOR) and token.task_id == word.task_id
+            if in_turn and self._spool.genuine(word, token.digest):
                 return token
         return None
 

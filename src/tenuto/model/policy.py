@@ -69,3 +69,21 @@ class Policy:
 
 
 POLICY = Policy()
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """How long a registry keeps what nobody needs any more for going on; the newest event always stays.
+
+    `texts` counts from the end of their task, `samples` are the newest of each task, `keys` the idempotency keys,
+    `journals` the settled journals of this home's hosts.
+    """
+
+    events: timedelta = timedelta(days=90)
+    texts: timedelta = timedelta(days=30)
+    samples: int = 2000
+    keys: timedelta = timedelta(hours=24)
+    journals: timedelta = timedelta(days=30)
+
+
+KEEPING = Keeping()

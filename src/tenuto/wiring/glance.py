@@ -1,19 +1,21 @@
-"""The supervisor at a glance: the lease row and the process table, by the standard library alone.
+"""The supervisor at a glance: the lease row and the process table, by the driver of the database alone.
 
-`tenuto status` must answer at once, so this reads the registry with sqlite3 directly and imports neither the database
-toolkit nor the web stack. It opens read-only, makes nothing and takes no lock.
+`tenuto status` must answer at once, so this reads the registry directly, with sqlite3 or by one query of PostgreSQL,
+and imports neither the database toolkit nor the web stack. It opens read-only, makes nothing and takes no lock.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from tenuto.config import Settings
 from tenuto.model.evidence import Presence
-from tenuto.model.faults import Corrupt, UnsupportedVersion
+from tenuto.model.faults import Corrupt, Mistake, OutOfReach, UnsupportedVersion
 from tenuto.model.leadership import Leadership
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,18 +27,63 @@ COUNTS = "SELECT state, count(*) FROM task GROUP BY state"
 OPEN = "SELECT count(*) FROM command WHERE state IN ('armed', 'submitted', 'ambiguous')"
 
 
-class Glimpse:
-    """One quick read-only look at a registry file."""
+ALL = f"""
+SELECT r.id, r.held_at, r.held_by, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+    (SELECT json_object_agg(state, n) FROM (SELECT state, count(*) AS n FROM task GROUP BY state) AS counted),
+    ({OPEN}), l.* FROM registry AS r LEFT JOIN ({LEASE}) AS l ON true
+"""  # noqa: S608 - made of constants
 
-    def __init__(self, path: Path) -> None:
+
+def glimpse(settings: Settings) -> Glimpse:
+    """One quick look at the registry that is in force."""
+    found = Glimpse(None if settings.server else settings.registry_path)
+    if settings.server:
+        found.ask_server(settings.database)
+    return found
+
+
+class Glimpse:
+    """One quick read-only look at a registry. `now` is the moment by its own clock, where it has one."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.now: datetime | None = None
         self.lease: Leadership | None = None
         self.registry_id: str | None = None
         self.held_at: datetime | None = None
         self.held_by: str | None = None
         self.tasks: dict[str, int] = {}
         self.open_commands = 0
-        if path.is_file():
+        if path is not None and path.is_file():
             self._read(path)
+
+    def ask_server(self, url: str) -> None:
+        """Look at a PostgreSQL database, by one query. Raises OutOfReach or UnsupportedVersion."""
+        try:
+            import psycopg
+        except ImportError as missing:
+            raise Mistake(f"PostgreSQL needs the extra 'postgres': {missing}", field="database") from None
+        try:
+            with psycopg.connect(url, autocommit=True, connect_timeout=5, application_name="tenuto") as connection:
+                row = connection.execute(ALL.encode()).fetchone()
+        except psycopg.errors.UndefinedTable:
+            return
+        except psycopg.errors.UndefinedColumn as error:
+            raise UnsupportedVersion(
+                f"this database holds another version ({error.diag.message_primary}); try: tenuto db upgrade"
+            ) from None
+        except psycopg.Error as error:
+            said = str(error).strip().splitlines() or [type(error).__name__]
+            raise OutOfReach(said[0][:300]) from None
+        if row is not None:
+            self._told(row)
+
+    def _told(self, row: Sequence[Any]) -> None:
+        self.registry_id, self.held_at, self.held_by, self.now = row[0], moment(row[1]), row[2], moment(row[3])
+        counted: Mapping[str, int] = row[4] or {}
+        self.tasks = dict(counted)
+        self.open_commands = int(row[5])
+        if row[6] is not None:
+            self.lease = lease_of(tuple(row[6:]))
 
     def _read(self, path: Path) -> None:
         try:
@@ -93,8 +140,8 @@ def lease_of(row: tuple[Any, ...]) -> Leadership:
     )
 
 
-def presence_of(lease: Leadership | None) -> Presence:
+def presence_of(lease: Leadership | None, machine: str | None = None) -> Presence:
     """Whether the holder's process is there."""
     from tenuto.wiring.world import holder_presence  # imports the process table, which a missing lease does not need
 
-    return holder_presence(lease) if lease is not None else Presence.GONE
+    return holder_presence(lease, machine) if lease is not None else Presence.GONE

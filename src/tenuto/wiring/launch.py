@@ -20,7 +20,7 @@ from pathlib import Path
 from tenuto.config import Settings
 from tenuto.engine.cycle import Deposed
 from tenuto.engine.residency import NotFree
-from tenuto.model.faults import Corrupt, Mistake, StorageFull, UnsupportedVersion
+from tenuto.model.faults import Corrupt, Mistake, OutOfReach, StorageFull, UnsupportedVersion
 from tenuto.ports import Fuse
 
 _LOG = logging.getLogger("tenuto")
@@ -44,9 +44,14 @@ def log_to(path: Path, *, also_stderr: bool) -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
-def foreground(settings: Settings, *, detached: bool = False, fuse: Fuse | None = None) -> int:
-    """Lead and serve until stopped. 0 after a clean stop, 5 when another leads, 1 when the lease was lost."""
-    from tenuto.wiring.daemon import assembled, serve
+def foreground(
+    settings: Settings, *, detached: bool = False, fuse: Fuse | None = None, standby: bool = False
+) -> int:
+    """Lead and serve until stopped. 0 after a clean stop, 5 when another leads, 1 when the lease was lost.
+
+    With `standby` it waits until nobody leads.
+    """
+    from tenuto.wiring.daemon import assembled, named, serve
 
     try:
         log_to(settings.log, also_stderr=not detached)
@@ -56,10 +61,9 @@ def foreground(settings: Settings, *, detached: bool = False, fuse: Fuse | None 
 
     async def main() -> int:
         async with assembled(settings, fuse=fuse) as supervisor:
-            refused = await serve(supervisor)
+            refused = await serve(supervisor, standby=standby)
             if isinstance(refused, NotFree):
-                holder = refused.holder
-                _LOG.warning("another supervisor leads: pid %s", holder.pid if holder else "unknown")
+                _LOG.warning("another supervisor leads: %s", named(refused.holder))
                 return 5
         return 0
 
@@ -71,20 +75,25 @@ def foreground(settings: Settings, *, detached: bool = False, fuse: Fuse | None 
     except UnsupportedVersion as error:
         _LOG.error("%s", error)
         return 7
-    except (Corrupt, StorageFull, Mistake, OSError) as error:
+    except (Corrupt, StorageFull, OutOfReach, Mistake, OSError) as error:
         _LOG.error("%s", error)
         return 1
 
 
-def detached(settings: Settings, token: str, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
-    """Start a supervisor in a session of its own, with a start token that its lease row will carry."""
+def detached(settings: Settings, token: str, config: str, database: str | None) -> subprocess.Popen[bytes]:
+    """Start a supervisor in a session of its own, with a start token that its lease row will carry.
+
+    What the address of a database may hold is given to it where no other user can read it.
+    """
     settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     environment = {**os.environ, "TENUTO_START_TOKEN": token}
     environment.pop("TENUTO_TOKEN", None)
+    if database is not None:
+        environment["TENUTO_DB"] = database
     with settings.log.open("ab") as log:
         settings.log.chmod(0o600)
         return subprocess.Popen(
-            [sys.executable, "-m", "tenuto.wiring.resident", *arguments],
+            [sys.executable, "-m", "tenuto.wiring.resident", config],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -2,7 +2,9 @@
 
 The same as `tenuto up`, without the command line's libraries, which a process that stays for weeks need not carry.
 
-    python -m tenuto.wiring.resident [CONFIG] [DATABASE]        an empty word stands for "not given"
+    python -m tenuto.wiring.resident [CONFIG]
+
+Another registry comes in TENUTO_DB: its address may hold a password, which has no business among arguments.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from tenuto.wiring import launch
 
 def main(arguments: list[str]) -> int:
     """Lead and serve until stopped; the exit code of `tenuto up`."""
-    config, database = [*arguments, "", ""][:2]
+    config = arguments[0] if arguments else ""
     try:
-        settings = load(os.environ, Path(config) if config else None, database or None)
+        settings = load(os.environ, Path(config) if config else None)
     except Mistake as mistake:
         sys.stderr.write(f"error: {mistake.message}\n")
         return 2

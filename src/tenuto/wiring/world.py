@@ -24,8 +24,8 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
-        return time.monotonic()
+        """Seconds that never go back, those of sleep among them where the platform counts them."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class RandomMinter:
@@ -47,9 +47,9 @@ def host_name() -> str:
     return socket.gethostname()
 
 
-def holder_presence(lease: Leadership) -> Presence:
-    """Whether the process that holds a lease is there; only this very host and boot can be judged."""
-    if lease.host != host_name():
+def holder_presence(lease: Leadership, machine: str | None = None) -> Presence:
+    """Whether the process that holds a lease is there; only on this machine (as it is called) can that be judged."""
+    if lease.host != (machine or host_name()):
         return Presence.UNKNOWN
     if not lease.started.isdecimal():
         return Presence.UNKNOWN

@@ -112,6 +112,9 @@ def of_fault(fault: Exception) -> Failure | None:
             return Failure(
                 "unsupported_version", str(fault), mend="use the version of tenuto that wrote it, or a later"
             )
+        case faults.OutOfReach():
+            said = f"the registry's database cannot be reached ({fault})"
+            return Failure("out_of_reach", said, Exit.NO_SUPERVISOR, mend="tenuto doctor")
         case faults.StorageFull():
             return Failure("storage_full", str(fault), mend="make room on the disk")
         case _:

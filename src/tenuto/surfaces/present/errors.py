@@ -7,10 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenuto.model.faults import Corrupt, Mistake, NoSupervisor, NotAllowed, Refused, StorageFull, UnsupportedVersion
+from tenuto.model.faults import (
+    Corrupt,
+    Mistake,
+    NoSupervisor,
+    NotAllowed,
+    OutOfReach,
+    Refused,
+    StorageFull,
+    UnsupportedVersion,
+)
 
 #: What a caller may be told; everything else is a fault of ours.
-NOT_AS_ASKED = (Mistake, NoSupervisor, StorageFull, Corrupt, UnsupportedVersion)
+NOT_AS_ASKED = (Mistake, NoSupervisor, OutOfReach, StorageFull, Corrupt, UnsupportedVersion)
 
 
 def explanation(
@@ -32,6 +41,12 @@ def error(fault: BaseException) -> dict[str, Any]:
             return explanation(fault.code, fault.message, field=fault.field, see=fault.see)
         case NoSupervisor():
             return explanation("no_supervisor", str(fault) or "no supervisor is reachable", see="tenuto start")
+        case OutOfReach():
+            return explanation(
+                "out_of_reach",
+                "the registry's database cannot be reached; whether this was done is not known: try again with its key",
+                see="tenuto doctor",
+            )
         case StorageFull():
             return explanation("storage_full", "the disk has no room for another row", see="tenuto doctor")
         case UnsupportedVersion():
