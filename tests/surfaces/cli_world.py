@@ -217,7 +217,7 @@ class FakeEntrances:
         self.reached.append("desk")
         raise NotFound("there is no registry yet")
 
-    def run_supervisor_foreground(self) -> int:
+    def run_supervisor_foreground(self, *, standby: bool = False) -> int:
         self.reached.append("foreground")
         return 5
 

@@ -13,6 +13,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tenuto import prompts
@@ -21,11 +22,13 @@ from tenuto.engine.cycle import Cycle, Deposed, Surroundings
 from tenuto.engine.desk import Caller, Desk
 from tenuto.engine.residency import NotFree, Residency
 from tenuto.engine.spooled import Say, Spooled
+from tenuto.engine.succession import Succession
 from tenuto.engine.wheel import Wheel
 from tenuto.model.evidence import Presence
 from tenuto.model.ids import CommandId
 from tenuto.model.snapshot import Leadership
-from tenuto.ports import Clock, Fuse, Ledger, Minter, NoFuse
+from tenuto.ports import Clock, Fuse, Minter, NoFuse
+from tenuto.store.ledger import TableLedger
 from tenuto.store.opening import open_registry
 from tenuto.surfaces.http.auth import Authenticator, Kept, operator_token
 from tenuto.surfaces.http.door import Door, Wide
@@ -46,7 +49,7 @@ class Supervisor:
     """One supervisor's parts, ready to lead."""
 
     settings: Settings
-    ledger: Ledger
+    ledger: TableLedger
     executor: HostExecutor
     cycle: Cycle
     wheel: Wheel
@@ -63,7 +66,7 @@ def myself(settings: Settings, minter: Minter, clock: Clock) -> Leadership:
     return Leadership(
         epoch=0,
         owner=os.environ.get("TENUTO_START_TOKEN") or minter.new("token"),
-        host=host_name(),
+        host=settings.machine or host_name(),
         pid=os.getpid(),
         started=str(identity.start) if identity is not None else "",
         boot_id=processes.boot_id() or "",
@@ -86,7 +89,7 @@ async def assembled(
     """A supervisor's parts, opened; closed again without ending anything that runs."""
     clock, minter, fuse = clock or SystemClock(), minter or RandomMinter(), fuse or NoFuse()
     settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    ledger = open_registry(settings.database, clock, minter=minter, fuse=fuse)
+    ledger = open_registry(settings.database, clock, minter=minter, fuse=fuse, shared=settings.server)
     wheels: list[Wheel] = []
 
     def rung(command_id: CommandId) -> None:
@@ -109,7 +112,10 @@ async def assembled(
     )
     wheel = Wheel(cycle, ledger, clock, fuse)
     wheels.append(wheel)
-    residency = Residency(ledger, cycle, wheel, clock, fuse, myself(settings, minter, clock), gone=_gone)
+    me = myself(settings, minter, clock)
+    residency = Residency(ledger, cycle, wheel, clock, fuse, me, gone_from(settings), executor.highest_epoch)
+        host=settings.machine,
+        shared=settings.shared_directories,
     cycle.ring = wheel.ring
     desk = Desk(
         ledger,
@@ -121,8 +127,8 @@ async def assembled(
         executors={executor.name: executor},
         ring=wheel.ring,
         stop=residency.stop,
-        troubles=lambda: troubles(wheel, executor),
-        presence=holder_presence,
+        troubles=lambda: (*troubles(wheel, executor), *bridge.troubles()),
+        presence=partial(holder_presence, machine=settings.machine),
         playbooks=PlaybookFolders(settings.playbooks, BUILT_IN),
     )
     try:
@@ -136,7 +142,16 @@ def reading_desk(settings: Settings) -> tuple[Desk, Callable[[], None]]:
     """A desk that only reads, with what closes it; raises NotFound, Corrupt or UnsupportedVersion."""
     clock, minter, fuse = SystemClock(), RandomMinter(), NoFuse()
     reader = open_registry(settings.database, clock, minter=minter, read_only=True)
-    executor = HostExecutor(settings.journal, settings.bell, settings.env_file, reader.registry().id, clock, fuse)
+    executor = HostExecutor(
+        settings.journal,
+        settings.bell,
+        settings.env_file,
+        reader.registry().id,
+        clock,
+        fuse,
+        host=settings.machine,
+        shared=settings.shared_directories,
+    )
     surroundings = Surroundings("", "", "")
     executors = {executor.name: executor}
     cycle = Cycle(reader, executors, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots)
@@ -148,23 +163,14 @@ def reading_desk(settings: Settings) -> tuple[Desk, Callable[[], None]]:
         slots=settings.slots,
         defaults=settings.policy,
         executors=executors,
-        presence=holder_presence,
+        presence=partial(holder_presence, machine=settings.machine),
     )
     return desk, reader.close_readers
 
 
-def _gone(holder: Leadership) -> bool:
-    return holder_presence(holder) is Presence.GONE
-
-
-def _elsewhere(holder: Leadership, settings: Settings) -> bool:
-    """Whether another home's supervisor, though its lease ran out, may still hand over what it has armed.
-
-    Its hosts claim in a directory of its own, where nothing can be revoked from here.
-    """
-    if holder.released_at is not None or holder.address == str(settings.socket):
-        return False
-    return holder_presence(holder) is Presence.ALIVE
+def gone_from(settings: Settings) -> Callable[[Leadership], bool]:
+    """Says of a holder whether its process is proven gone; never of one on another machine."""
+    return lambda holder: holder_presence(holder, settings.machine) is Presence.GONE
 
 
 def troubles(wheel: Wheel, executor: HostExecutor) -> Sequence[str]:
@@ -173,16 +179,15 @@ def troubles(wheel: Wheel, executor: HostExecutor) -> Sequence[str]:
     return (*told, *(f"task {task}: {why}" for task, why in sorted(wheel.trouble.restless.items())))
 
 
-async def serve(supervisor: Supervisor) -> NotFree | None:
+async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | None:
     """Lead and serve until stopped; NotFree when another supervisor leads. Raises Deposed when the lease is lost.
 
-    Nothing is opened that another supervisor may be using before the lease is ours.
+    With `standby` it waits while another leads. Nothing
+    is opened that another supervisor may be using before the lease is ours.
     """
     settings, before = supervisor.settings, supervisor.ledger.leadership()
-    if before is not None and _elsewhere(before, settings):
-        return NotFree(before)
-    led = await supervisor.residency.lead()
-    if isinstance(led, NotFree):
+    led = await (_in_time(supervisor) if standby else supervisor.residency.lead())
+    if led is None or isinstance(led, NotFree):
         return led
     secret = operator_token(settings.operator_token, supervisor.minter.secret)
     await supervisor.executor.open(led.epoch)
@@ -250,6 +255,20 @@ def _says(desk: Desk) -> Say:
 
     async def say(caller: Caller, verb: str, params: Mapping[str, object], key: str) -> object:
         from tenuto.surfaces import verbs  # brings pydantic, which a supervisor without words can do without
+async def _in_time(supervisor: Supervisor) -> Leadership | None:
+    """The lease, when it is free; None when a stop came before."""
+    succession = Succession(supervisor.residency, supervisor.ledger, gone_from(supervisor.settings))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, succession.stop)
+    return await succession.wait(lambda holder: _LOG.info("standing by; another leads: %s", named(holder)))
+
+
+def named(holder: Leadership | None) -> str:
+    """Who leads, for a log and for a person."""
+    return f"pid {holder.pid} on {holder.host}, at {holder.address}" if holder is not None else "unknown"
+
+
 
         return await verbs.spooled(desk, caller, verb, params, key)
 

@@ -76,8 +76,8 @@ class RealEntrances:
             home=settings.state,
             home_from=origin,
             config=settings.config_file,
-            registry=settings.database if "://" in settings.database else str(settings.registry_path),
-            registry_file=settings.registry_path,
+            registry=settings.shown_database,
+            registry_file=None if settings.server else settings.registry_path,
             socket=settings.socket,
             operator_token=settings.operator_token,
             log=settings.log,
@@ -104,11 +104,13 @@ class RealEntrances:
     def glance(self) -> Glance:
         """The supervisor as its lease row and the process table tell of it."""
         from tenuto.engine.standing import standing
-        from tenuto.wiring.glance import Glimpse, presence_of
+        from tenuto.wiring.glance import glimpse as look
+        from tenuto.wiring.glance import presence_of
+        from tenuto.wiring.world import host_name
 
-        glimpse = Glimpse(self.settings.registry_path)
-        lease = glimpse.lease
-        word = standing(lease, presence_of(lease), self.now())
+        glimpse = look(self.settings)
+        lease, here = glimpse.lease, self.settings.machine or host_name()
+        word = standing(lease, presence_of(lease, here), glimpse.now or self.now())
         return Glance(
             standing=word,
             epoch=lease.epoch if lease else None,
@@ -128,16 +130,19 @@ class RealEntrances:
         )
 
     def open_desk_readonly(self) -> tuple[Desk, Callable[[], None]]:
+            address=lease.address if lease else None,
+            near=lease is None or lease.host == here,
         """A desk on which nothing can be changed."""
         from tenuto.wiring.daemon import reading_desk
 
         return reading_desk(self.settings)
 
-    def run_supervisor_foreground(self) -> int:
+    def run_supervisor_foreground(self, *, standby: bool = False) -> int:
         """Lead and serve until stopped."""
         from tenuto.wiring import launch
 
-        return launch.foreground(self.settings, detached="TENUTO_START_TOKEN" in self._environ)
+        detached = "TENUTO_START_TOKEN" in self._environ
+        return launch.foreground(self.settings, detached=detached, standby=standby)
 
     def spawn_supervisor_detached(self, within: timedelta) -> Spawned | AlreadyLed | NotSpawned:
         """Start a supervisor in a session of its own and wait until its lease row proves it."""
@@ -148,7 +153,8 @@ class RealEntrances:
             return AlreadyLed(before)
         token, door = launch.start_token(), _made(self.settings.socket)
         try:
-            process = launch.detached(self.settings, token, self._arguments())
+            config = str(self._config.absolute()) if self._config is not None else ""
+            process = launch.detached(self.settings, token, config, self._db)
         except OSError as error:
             return NotSpawned(f"it could not be started: {error}", self.settings.log)
 
@@ -164,9 +170,6 @@ class RealEntrances:
         code = process.poll()
         reason = "it did not come to lead in time" if code is None else f"it ended with exit code {code}"
         return NotSpawned(f"{reason}; {_last_line(self.settings.log)}", self.settings.log)
-
-    def _arguments(self) -> tuple[str, ...]:
-        return (str(self._config.absolute()) if self._config is not None else "", self._db or "")
 
     def spool(self, verb: str, params: Mapping[str, object], key: str) -> Path:
         """Write an agent's words durably where the next supervisor finds them."""

@@ -47,7 +47,8 @@ class Glance:
     `standing` is one of missing, live, fresh-dead, stop-fenced, stale-alive, stale-dead (the words of
     `engine.residency.Standing`); it is "missing" as well when there is no registry yet, and then everything else is
     None or empty. `since` is when the lease was taken, `until` when it runs out unless renewed. `held_at` is the
-    operator's hold on everything. `tasks` counts tasks by state, `open_commands` counts armed, submitted and
+    operator's hold on everything. `address` is the socket of whoever leads, `near` says whether that is on this host,
+    `troubles` are sentences about what keeps it from its work. `tasks` counts tasks by state, `open_commands` counts armed, submitted and
     ambiguous commands.
     """
 
@@ -66,6 +67,9 @@ class Glance:
     held_by: str | None = None
     tasks: Mapping[str, int] = field(default_factory=dict)
     open_commands: int = 0
+    address: str | None = None
+    near: bool = True
+    troubles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +158,10 @@ class Entrances(Protocol):
         """
         ...
 
-    def run_supervisor_foreground(self) -> int:
+    def run_supervisor_foreground(self, *, standby: bool = False) -> int:
         """Lead and serve until stopped by SIGINT, SIGTERM or `tenuto stop`; the exit code of the process.
 
-        0 after a clean stop, 5 when another supervisor leads, 1 when the lease was lost. Prints only to the log and
+        With `standby` it waits while another leads, and leads when nobody does. 0 after a clean stop, 5 when another supervisor leads, 1 when the lease was lost. Prints only to the log and
         to stderr. Makes the state directory, the registry and the operator's token where they are missing.
         """
         ...

@@ -32,11 +32,17 @@ Within = Annotated[int, typer.Option("--within", metavar="SECONDS", min=1, max=6
 
 
 @commands.command(rich_help_panel=PANEL)
-def up(context: typer.Context, as_json: AsJson = False) -> int:
+def up(
+    context: typer.Context,
+    standby: Annotated[
+        bool, typer.Option("--standby", help="While another supervisor leads, wait, and lead when nobody does.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
     """Run the supervisor here, in the foreground, until it is stopped."""
     this = front(context, as_json)
     this.not_in_turn("start a supervisor")
-    code = this.entrances.run_supervisor_foreground()
+    code = this.entrances.run_supervisor_foreground(standby=standby)
     if this.out.as_json:
         this.out.document({"ended": code})
     return code
@@ -51,7 +57,8 @@ def start(context: typer.Context, within: Within = WITHIN, as_json: AsJson = Fal
     if this.out.as_json:
         this.out.document({"started": fresh, **told(this.entrances, glance)})
     else:
-        this.out.line(f"{'started' if fresh else 'it runs already'}: pid {glance.pid}, epoch {glance.epoch}")
+        where = "" if glance.near else f" on {glance.host}"
+        this.out.line(f"{'started' if fresh else 'it runs already'}: pid {glance.pid}{where}, epoch {glance.epoch}")
     return Exit.DONE
 
 
