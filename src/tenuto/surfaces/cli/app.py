@@ -14,7 +14,18 @@ import typer
 from typer.core import TyperGroup
 
 from tenuto import __version__
-from tenuto.surfaces.cli import outside, proofs, running, service, supervision, understanding, words, work
+from tenuto.surfaces.cli import (
+    outside,
+    proofs,
+    running,
+    service,
+    spawning,
+    supervision,
+    tokens,
+    understanding,
+    words,
+    work,
+)
 from tenuto.surfaces.cli.ending import ended
 from tenuto.surfaces.cli.entrances import Entrances
 from tenuto.surfaces.cli.exits import Exit, Failure
@@ -61,7 +72,7 @@ program = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for room in (service, running, work, understanding, words, supervision, outside, proofs):
+for room in (service, tokens, running, spawning, work, understanding, words, supervision, outside, proofs):
     program.add_typer(room.commands)
 
 

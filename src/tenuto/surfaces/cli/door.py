@@ -86,6 +86,13 @@ class Door:
                 raise
             raise no_supervisor(str(why)) from None
 
+    def login(self) -> Answer:
+        """A link that logs a browser in. Raises Failure without a supervisor."""
+        try:
+            return answered(self._client.ask("POST", "/login/link", key=self._entrances.fresh_key()).value)
+        except Unreachable as why:
+            raise no_supervisor(str(why)) from None
+
     @contextmanager
     def feed(self, params: Mapping[str, object]) -> Iterator[Iterator[Answer]]:
         """What happens, as it happens, for as long as the supervisor is there. Raises Unreachable without one."""

@@ -140,32 +140,6 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> int:
 
 
 @commands.command(rich_help_panel=PANEL)
-def token(
-    context: typer.Context,
-    show: Annotated[bool, typer.Option("--show", help="Print the token itself, not where it lies.")] = False,
-    as_json: AsJson = False,
-) -> int:
-    """Print where the operator's token lies; with --show, the token."""
-    this = front(context, as_json)
-    path = this.entrances.places.operator_token
-    if not show:
-        if this.out.as_json:
-            this.out.document({"path": str(path), "exists": path.exists()})
-        else:
-            this.out.line(path)
-        return Exit.DONE
-    this.not_in_turn("read the operator's token")
-    secret = this.door.operator_token()
-    if not secret:
-        raise Failure("not_found", f"there is no operator token yet at {path}", mend="tenuto start")
-    if this.out.as_json:
-        this.out.document({"path": str(path), "token": secret})
-    else:
-        this.out.line(secret)
-    return Exit.DONE
-
-
-@commands.command(rich_help_panel=PANEL)
 def hold(context: typer.Context, as_json: AsJson = False) -> int:
     """Hold everything: nothing is continued anywhere until it is lifted."""
     this = front(context, as_json)

@@ -15,7 +15,7 @@ from tenuto.engine.desk import Caller
 from tenuto.model.faults import Mistake, NotAllowed
 from tenuto.model.snapshot import Role
 from tenuto.surfaces.http.guard import CALLER, SESSION
-from tenuto.surfaces.http.sessions import COOKIE, SESSION_LIFE, Sessions
+from tenuto.surfaces.http.sessions import CODE_LIFE, COOKIE, SESSION_LIFE, Sessions
 
 POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'"
 HEADERS = {
@@ -59,9 +59,12 @@ LONGEST = 200
 
 
 class Login:
-    """Puts the addresses of logging in on an application. `told` makes the answer of a fault."""
+    """Puts the addresses of logging in on an application. `base` is where a browser finds them, `told` answers faults."""
 
-    def __init__(self, sessions: Sessions, told: Callable[[BaseException], Response], *, secure: bool) -> None:
+    def __init__(
+        self, sessions: Sessions, told: Callable[[BaseException], Response], base: str | None, *, secure: bool
+    ) -> None:
+        self._base = base
         self._sessions = sessions
         self._told = told
         self._secure = secure
@@ -86,7 +89,9 @@ class Login:
         caller: Caller = request.scope[CALLER]
         if caller.role is not Role.OPERATOR or request.scope.get(SESSION) is not None:
             return self._told(NotAllowed("only the operator's token asks for a link"))
-        return _json({"path": "/login", "code": self._sessions.code(caller), "seconds": 60})
+        if self._base is None:
+            return _json({"link": None})
+        return _json({"link": f"{self._base}/login#{self._sessions.code(caller)}", "seconds": int(CODE_LIFE)})
 
     async def _come(self, request: Request) -> Response:
         try:
