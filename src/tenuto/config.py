@@ -56,6 +56,8 @@ class Settings:
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     token_file: Path | None = None
+    extensions: tuple[str, ...] = ()
+    supervisor: tuple[str, ...] = ()
     machine: str | None = None
     shared_directories: bool = False
     keep: Keeping = KEEPING

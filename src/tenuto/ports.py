@@ -94,7 +94,20 @@ class Halt:
     place: str | None = None
 
 
-Order = Turn | Check | Halt
+@dataclass(frozen=True)
+class Steer:
+    """An order to put words into the turn that another command began, and into no other.
+
+    `target` is that command, `turn` what the executor calls its turn. It counts as done only when the turn itself has
+    acknowledged the words: the journal then names the turn.
+    """
+
+    text: str
+    target: CommandId
+    turn: str
+
+
+Order = Turn | Check | Halt | Steer
 
 
 class Executor(Protocol):
@@ -151,6 +164,15 @@ class Placed(Protocol):
 
     def carries(self, place: str) -> bool:
         """Whether a conversation that was opened there can be carried on from here."""
+        ...
+
+
+@runtime_checkable
+class Steering(Protocol):
+    """An executor that can put words into a turn under way. One that does not say so is never asked to."""
+
+    def can_steer(self, turn: Command) -> bool:
+        """Whether the turn that this command began would take words now."""
         ...
 
 
@@ -242,6 +264,10 @@ class Reader(Protocol):
 
     def samples(self, task_id: TaskId, limit: int) -> tuple[Sample, ...]:
         """Recorded reconciliations, newest first."""
+        ...
+
+    def children(self, task_id: TaskId, limit: int) -> tuple[Task, ...]:
+        """The tasks whose parent it is, oldest first."""
         ...
 
     def message(self, message_id: MessageId) -> Message | None: ...

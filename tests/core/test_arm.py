@@ -77,16 +77,17 @@ def test_wakes_of_later_stay() -> None:
 
 def test_only_what_waits_rides() -> None:
     waiting = b.a_message()
-    later = b.a_message(not_before=b.NOW + b.H)
+    later = b.a_message(not_before=b.NOW + b.H, state=DeliveryState.RETRY_WAIT)
+    spaced = b.a_message(not_before=b.NOW + b.H)
     tried = b.a_message(state=DeliveryState.RETRY_WAIT)
     riding = b.a_message(state=DeliveryState.CARRIED, carried_by=b.SEND.id)
     doubtful = b.a_message(state=DeliveryState.AMBIGUOUS)
     back = b.a_message(not_before=b.NOW + b.H, created_at=b.NOW + b.H)
     snapshot = b.IDLE
-    for message in (waiting, later, tried, riding, doubtful, back):
+    for message in (waiting, later, spaced, tried, riding, doubtful, back):
         snapshot = b.with_message(message, snapshot)
     may = arm.carries_now(b.see(snapshot), b.NOW)
-    assert may == (waiting.id, tried.id, back.id)
+    assert may == (waiting.id, spaced.id, tried.id, back.id), "the spacing of words holds for a turn under way only"
     after = read(armed(snapshot, carried=may[:1]))
     carried = after.one(Message)
     assert (carried.id, carried.state, carried.carried_by, carried.tries) == (waiting.id, DeliveryState.CARRIED, ID, 1)
@@ -197,7 +198,7 @@ def test_looks_questions_and_caps_are_rows() -> None:
     world = b.see(b.IDLE)
     sample = written(arm.sampled(world, b.NOW, b.new)).one(Sample)
     assert (sample.fence, sample.members) == (world.found.fence, world.found.members)
-    assert written(arm.cap_wait(world, "spent", b.NOW, b.new)).one(Wait).kind is WaitKind.CAP
+    assert written(arm.cap_wait(world, "spent", "t max-cost", b.NOW, b.new)).one(Wait).subject == "t max-cost"
     asked = written(arm.ask(world, "too long", b.NOW, b.new)).one(Wait)
     assert (asked.kind, asked.question) == (WaitKind.HUMAN, "too long")
 

@@ -60,10 +60,9 @@ def verbs(snapshot: Snapshot) -> dict[str, control.Outcome]:
         "wait": control.open_wait(snapshot, WaitKind.HUMAN, "q?", now, new),
         "answer": control.answer(snapshot, wait, "blue", "sam", now, new),
         "policy": control.set_policy(snapshot, "sam", now, new, auto_resume=AutoResume.ON, clear_auto_resume=False,
-                                     max_attempts=None),
+                                     caps={}),
         "report": control.report(snapshot, ReportKind.PROGRESS, (("current", "x"),), now, new),
         "checkpoint": control.request_checkpoint(snapshot, "sam", now, new),
-        "say": control.say(snapshot, "sam", "hello", now, new),
     }  # fmt: skip
 
 
@@ -209,7 +208,7 @@ def test_an_answer_releases_the_doubt_it_was_asked_about_and_no_other() -> None:
 
 
 def policy(snapshot: Snapshot = b.IDLE, **given: Any) -> b.After:
-    settings = {"auto_resume": None, "clear_auto_resume": False, "max_attempts": None, **given}
+    settings = {"auto_resume": None, "clear_auto_resume": False, "caps": {}, **given}
     return done(control.set_policy(snapshot, "sam", b.NOW, b.new, **settings))
 
 
@@ -217,7 +216,7 @@ def test_an_override_is_set_and_taken_back() -> None:
     assert policy(auto_resume=AutoResume.MANUAL).task.auto_resume is AutoResume.MANUAL
     overridden = b.with_task(auto_resume=AutoResume.MANUAL, max_attempts=3)
     assert policy(overridden, clear_auto_resume=True).task.auto_resume is None
-    capped = policy(overridden, max_attempts=9).task
+    capped = policy(overridden, caps={"max_attempts": 9}).task
     assert (capped.auto_resume, capped.max_attempts, capped.look_at) == (AutoResume.MANUAL, 9, b.NOW)
 
 
@@ -239,13 +238,6 @@ def test_a_checkpoint_is_asked_for_once() -> None:
     assert after.task.checkpoints == 1
     waiting = b.with_message(after.one(Message))
     assert control.request_checkpoint(waiting, "sam", b.NOW, b.new) is None
-
-
-def test_words_are_stored_before_anything() -> None:
-    after = done(control.say(b.IDLE, "sam", "mind the roof: ä", b.NOW, b.new))
-    message = after.one(Message)
-    assert (message.sender, message.size, message.state) == ("sam", 17, DeliveryState.DEFERRED)
-    assert after.one(Text).body == "mind the roof: ä"
 
 
 # -- release

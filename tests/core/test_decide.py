@@ -70,6 +70,7 @@ HOLDS: dict[str, Seen] = {
     "lease": seen(replace(DUE, conversation=None)),
     "executor": seen(DUE, connected=False),
     "evidence": seen(DUE, b.workspace(None, WorkspaceKind.MISSING)),
+    "tool": seen(b.with_tools(DUE), b.tools(calls=(b.CALL,))),
     "fence": seen(CUT),
     "cap": seen(b.with_task(DUE, max_attempts=1)),
 }

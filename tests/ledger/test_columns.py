@@ -23,17 +23,19 @@ ALLOWED = {
         disposition_verified claim_evidence claim_summary claim_attempt claim_made_at claim_tries standing
         standing_reason paused_at paused_by stalled_at progress_cursor progress_head progress_at progress_without
         progress_streak progress_line progress_reason attempts unsent_in_row faults lease_number active_since_report
-        checkpoints last_served_at waiting_since look_at""",
+        checkpoints last_served_at waiting_since look_at steered_at informed informed_at told_at max_live max_tokens
+        max_cost live_time tokens cost currency""",
     "conversation": """id revision task_id identity executor state lease_number expires_at opened_at parent root
         handoff_to ended_at turns place""",
     "attempt": """id revision task_id number reason anyway idempotency_key cursor_before conversation_id lease_number
-        state scheduled_at live_at ended_at outcome detail signal exit_code output_bytes""",
+        state scheduled_at live_at ended_at outcome detail signal exit_code output_bytes tokens_in tokens_out
+        cost currency""",
     "command": """id revision kind task_id attempt_id conversation_id executor state epoch fence scopes created_at
-        payload digest deadline armed_at submitted_at settled_at evidence detail released_by verdict late place""",
+        payload digest deadline armed_at submitted_at settled_at evidence detail released_by verdict late target place""",
     "wait": "id revision task_id kind question opened_at subject until attempt_id closed_at closed_by answer",
     "wake": "id revision task_id kind reason not_before created_at anyway asked_by consumed_at consumed_by",
     "message": """id revision task_id sender kind policy text size state created_at not_before corrective carried_by
-        tries settled_at""",
+        tries settled_at party""",
     "report": "id task_id attempt_id kind lines at",
     "sample": "id task_id fence members made_at",
     "token": "id revision digest role task_id lease_number created_at revoked_at",

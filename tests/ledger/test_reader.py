@@ -96,6 +96,7 @@ async def test_a_snapshot_holds_what_hangs_on_the_task_and_nothing_else(ledger: 
         DeliveryState.DEFERRED,
         DeliveryState.CARRIED,
         DeliveryState.RETRY_WAIT,
+        DeliveryState.AMBIGUOUS,
     ]
     assert snapshot.commands == (first.command, open_check)
     assert snapshot.checks == (checks[1], checks[0])

@@ -42,9 +42,7 @@ def queue(
 def _question(wait: Wait) -> Item:
     mend = f"tenuto answer {wait.task_id} --file ANSWER"
     if wait.kind is WaitKind.CAP:
-        cap = wait.subject or "max-attempts"
-        owner = wait.task_id if cap.startswith("max-") else "RUN"
-        mend = f"tenuto policy set {owner} {cap}=N"
+        mend = f"tenuto policy set {wait.subject or f'{wait.task_id} max-attempts'}=N"
     return Item(wait.task_id, f"{wait.kind} wait", wait.question, mend, wait.opened_at)
 
 

@@ -220,15 +220,6 @@ def request_checkpoint(snapshot: Snapshot, by: str, now: datetime, new: New) -> 
     return draft.commit()
 
 
-def say(snapshot: Snapshot, sender: str, body: str, now: datetime, new: New) -> Outcome:
-    """Store words for the task's next turn."""
-    if because := _over(snapshot):
-        return because
-    draft = Draft(snapshot, now, new)
-    draft.message(sender, MessageKind.WORDS, body)
-    return draft.commit()
-
-
 def release(snapshot: Snapshot, command: Command, by: str, *, happened: bool, now: datetime, new: New) -> Outcome:
     """A person's verdict on a command that looking could not settle. It is never an acknowledgement."""
     if command.state is not CommandState.AMBIGUOUS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from tenuto.core import tenancy
@@ -30,7 +30,7 @@ from tenuto.model.lifecycle import (
     DeliveryState,
     TaskEvent,
 )
-from tenuto.model.message import Message, MessageKind, MessagePolicy
+from tenuto.model.message import Message, MessageKind, MessagePolicy, Party
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.work import (
     Disposition,
@@ -200,6 +200,7 @@ class Draft:
             **fields,
         )
         self.puts.append(ended)
+        self._spend(ended)
         self.note(
             FactKind.ATTEMPT_ENDED,
             attempt=ended.id,
@@ -214,6 +215,22 @@ class Draft:
             for wait in self.snapshot.waits:
                 self.close_wait(wait, "its turn is over")
         return ended
+
+    def _spend(self, ended: Attempt) -> None:
+        """Count what a turn took against the caps; one that was never sent took nothing."""
+        if ended.outcome is AttemptOutcome.UNSENT:
+            return
+        task = self.snapshot.task
+        took = self.now - ended.live_at if ended.live_at is not None else timedelta(0)
+        tokens = (ended.tokens_in or 0) + (ended.tokens_out or 0)
+        self.change(live_time=task.live_time + max(took, timedelta(0)), tokens=task.tokens + tokens)
+        if not ended.cost:
+            return
+        if task.currency not in (None, ended.currency):
+            what = f"a cost in {ended.currency} is not counted, for its costs are counted in {task.currency}"
+            self.note(FactKind.FINDING, attempt=ended.id, what=what)
+            return
+        self.change(cost=task.cost + ended.cost, currency=ended.currency)
 
     # -- waits, wakes, messages
 
@@ -282,8 +299,12 @@ class Draft:
         body: str | None,
         policy: MessagePolicy = MessagePolicy.NEXT_TURN,
         text_kind: TextKind = TextKind.MESSAGE,
+        *,
+        party: Party = Party.TENUTO,
+        corrective: str | None = None,
+        not_before: datetime | None = None,
     ) -> Message:
-        """Store a message for the task's next turn."""
+        """Store a message for the task; what is only to be recorded never waits for a delivery."""
         text = None
         if body is not None:
             text = text_of(text_kind, body, self.snapshot, self.now, self.new)
@@ -297,16 +318,23 @@ class Draft:
             policy=policy,
             text=text.id if text else None,
             size=len(body.encode()) if body is not None else 0,
-            state=DELIVERY.after(DELIVERY.start, DeliveryEvent.DEFERRED),
+            state=DELIVERY.start
+            if policy is MessagePolicy.RECORD_ONLY
+            else DELIVERY.after(DELIVERY.start, DeliveryEvent.DEFERRED),
             created_at=self.now,
-            not_before=self.now,
+            not_before=not_before or self.now,
+            corrective=corrective,
+            party=party,
         )
         self.puts.append(row)
-        self.snapshot = replace(self.snapshot, messages=(*self.snapshot.messages, row))
+        if policy is not MessagePolicy.RECORD_ONLY:
+            self.snapshot = replace(self.snapshot, messages=(*self.snapshot.messages, row))
         self.note(FactKind.MESSAGE_STORED, message=row.id, kind=kind, sender=sender)
         return row
 
-    def deliver(self, message: Message, event: DeliveryEvent, carried_by: CommandId | None = None) -> Message:
+    def deliver(
+        self, message: Message, event: DeliveryEvent, carried_by: CommandId | None = None, **fields: Any
+    ) -> Message:
         """Move a message's delivery; the row as it is then."""
         moved = replace(
             message,
@@ -315,6 +343,7 @@ class Draft:
             carried_by=carried_by if carried_by is not None else message.carried_by,
             tries=message.tries + (1 if event is DeliveryEvent.CARRIED else 0),
             settled_at=self.now if event in (DeliveryEvent.DELIVERED, DeliveryEvent.DROPPED) else None,
+            **fields,
         )
         self.puts.append(moved)
         rest = tuple(m for m in self.snapshot.messages if m.id != message.id)
@@ -331,17 +360,20 @@ class Draft:
             self.note(FactKind.MESSAGE_RETRIED, message=message.id, event=event)
         return moved
 
-    def carried_on(self, command: Command, event: DeliveryEvent) -> None:
-        """Move every message that rides in a command, as far as its lifecycle lets it.
+    def carried_on(self, command: Command, event: DeliveryEvent, **fields: Any) -> tuple[Message, ...]:
+        """Move every message that rides in a command, as far as its lifecycle lets it; the ones that were moved.
 
         Where the task is over no later turn can carry what was not delivered: it ends with the task.
         """
+        done: list[Message] = []
         for message in self.snapshot.messages:
             if message.carried_by != command.id or event not in DELIVERY.moves[message.state]:
                 continue
-            moved = self.deliver(message, event)
+            moved = self.deliver(message, event, **fields)
+            done.append(moved)
             if self.task.terminal and DeliveryEvent.DROPPED in DELIVERY.moves[moved.state]:
                 self.deliver(moved, DeliveryEvent.DROPPED)
+        return tuple(done)
 
     # -- the whole
 

@@ -280,7 +280,8 @@ def came_true(snapshot: Snapshot, resolved: Mapping[str, bool | None], now: date
                     found.append(CameTrue(wait, "the time has come"))
             case WaitKind.CAP:
                 cap = caps.reached(snapshot)
-                if cap is None or cap.sentence != wait.question:
+                other = wait.subject is not None and cap is not None and cap.sentence != wait.question
+                if cap is None or other:  # raised, and perhaps another one is reached now: that is another wait
                     found.append(CameTrue(wait, "the cap was raised"))
             case WaitKind.CHILDREN:
                 found.extend(neighbours.children_ended(snapshot, wait))

@@ -428,13 +428,14 @@ def fence(seen: Seen, now: datetime) -> Because | None:
 
 
 def cap(seen: Seen, now: datetime) -> Because | None:
-    """A cap is reached. The wait that says so ends, and with it this rung, when the cap is raised."""
-    reached = caps.reached(seen.snapshot)
-    if reached is None or asked(seen, now).anyway:
+    """A cap is reached, or its wait is open still; raising the cap ends both."""
+    reached, waiting = caps.reached(seen.snapshot), _first(seen, WaitKind.CAP)
+    if asked(seen, now).anyway:
         return None
-    return Because(
-        Rung.CAP, reached.sentence, f"{reached.change}, or tenuto continue --anyway {seen.snapshot.task.id}"
-    )
+    task = seen.snapshot.task
+    if reached is not None:
+        return Because(Rung.CAP, reached.sentence, f"{reached.change}, or tenuto continue --anyway {task.id}")
+    return Because(Rung.CAP, waiting.question, f"tenuto continue --anyway {task.id}") if waiting is not None else None
 
 
 #: The ladder of *continue*, in the order an operator would ask.

@@ -23,6 +23,7 @@ New = Callable[[str], str]
 PRECEDENCE = (
     WakeKind.MANUAL,
     WakeKind.RECOVERY,
+    WakeKind.MESSAGE,
     WakeKind.EVENT,
     WakeKind.DEPENDENCY,
     WakeKind.LIMIT,
@@ -78,6 +79,12 @@ def due(snapshot: Snapshot, now: datetime) -> tuple[Wake, ...]:
 def asked(snapshot: Snapshot, now: datetime) -> Wake | None:
     """The operator's request for one attempt, if there is one."""
     return next((wake for wake in due(snapshot, now) if wake.kind is WakeKind.MANUAL), None)
+
+
+def told(snapshot: Snapshot, now: datetime) -> Wake | None:
+    """Words of the operator that are to be delivered; a neighbour's words ask for a turn and pass nothing."""
+    words = (wake for wake in due(snapshot, now) if wake.kind is WakeKind.MESSAGE)
+    return next((wake for wake in words if wake.asked_by is not None), None)
 
 
 def earliest(snapshot: Snapshot) -> datetime | None:

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tenuto.core import attention, control, decide, slots
+from tenuto.core import attention, control, decide, delivery, slots
 from tenuto.core import wake as wakes
 from tenuto.core.attention import Item
+from tenuto.engine import words
+from tenuto.engine.concern import concerned
 from tenuto.engine.cycle import Cycle
 from tenuto.engine.spawning import Source, Spawn, Spawning
 from tenuto.engine.standing import Standing, standing
@@ -30,7 +32,7 @@ from tenuto.model.fact import Event, Fact, FactKind, Scalar
 from tenuto.model.faults import Conflict, Mistake, NoSupervisor, NotAllowed, NotFound, Refused
 from tenuto.model.ids import LETTERS, CommandId, RunId, TaskId, TextId, WaitId, WakeId
 from tenuto.model.lifecycle import RunState, TaskState
-from tenuto.model.message import Message
+from tenuto.model.message import Message, MessagePolicy
 from tenuto.model.policy import POLICY, Policy
 from tenuto.model.snapshot import Leadership, Registry, Role, Snapshot, Token
 from tenuto.model.work import (
@@ -90,6 +92,7 @@ class Order:
     auto_resume: AutoResume = AutoResume.ON
     max_attempts: int | None = None
     policy: Mapping[str, int | float | None] = field(default_factory=dict)
+    coordinator: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,12 @@ TELLING = frozenset(
         FactKind.COMMAND_AMBIGUOUS,
     }
 )
+
+#: Caps that may be taken off again, and the word for it.
+CAPS = frozenset(name for name in Policy.__dataclass_fields__ if name.startswith(("max_", "run_")))
+LASTING = frozenset({"max_live", "run_live"})
+TASK_CAPS = ("max-attempts", "max-live", "max-tokens", "max-cost")
+NO_CAP = "none"
 
 Verb = Callable[[Snapshot, datetime], control.Outcome]
 
@@ -372,8 +381,8 @@ class Desk:
             source = "default" if value == getattr(POLICY, name) else "run"
             if source == "run" and value == getattr(self._defaults, name):
                 source = "config"
-            if name == "max_attempts" and task is not None and task.max_attempts is not None:
-                value, source = task.max_attempts, "task"
+            if name.startswith("max_") and task is not None and getattr(task, name) is not None:
+                value, source = getattr(task, name), "task"
             rows.append((name, value, source))
         return tuple(rows)
 
@@ -388,6 +397,8 @@ class Desk:
         now, new = self._clock.now(), self._mint.new
         run_id, task_id, text_id = RunId(new("run")), TaskId(new("task")), TextId(new("text"))
         run = Run(run_id, 1, order.title, RunState.OPEN, order.auto_resume, policy, None, now)
+        if order.coordinator:
+            run = replace(run, coordinator=task_id)
         body = order.objective
         text = Text(text_id, TextKind.OBJECTIVE, task_id, body, hashlib.sha256(body.encode()).hexdigest(), now)
         task = Task(
@@ -448,10 +459,14 @@ class Desk:
         for name, value in changes.items():
             if name not in Policy.__dataclass_fields__ or isinstance(getattr(POLICY, name), tuple):
                 raise Mistake(f"there is no policy number '{name}'", field=name)
+            if value is None and name in CAPS:
+                made[name] = None
+                continue
             if value is None or isinstance(value, bool) or value < 0:
                 raise Mistake(f"{name} must be a number that is not negative", field=name)
             now = getattr(policy, name)
-            made[name] = timedelta(seconds=value) if isinstance(now, timedelta) else int(value)
+            lasts = isinstance(now, timedelta) or name in LASTING
+            made[name] = timedelta(seconds=value) if lasts else int(value)
         return replace(policy, **made)  # type: ignore[arg-type]
 
     async def spawn(self, caller: Caller, asked: Spawn, key: str | None) -> Done:
@@ -584,6 +599,8 @@ class Desk:
         """Record a durable reason not to continue."""
         task_id = self.task_id(given)
         self._short("question", question)
+        if kind is WaitKind.CHILDREN:
+            subject = self._children(task_id, subject or "all")
         if kind in (WaitKind.TASK, WaitKind.PATH, WaitKind.COMMIT) and not subject:
             raise Mistake(f"a wait on a {kind} names it", field="on")
         if kind is WaitKind.TASK and subject is not None:
@@ -601,6 +618,23 @@ class Desk:
                 seen, kind, question, now, self._mint.new, subject=subject, until=until
             ),
         )
+
+    def _children(self, task_id: TaskId, subject: str) -> str:
+        """`any` or `all` and the names of the children that are meant, each a child of the task indeed."""
+        how, *given = subject.replace(",", " ").split()
+        if how not in ("any", "all"):
+            raise Mistake("a wait for children is for any or for all of them", field="on")
+        mine = [child.id for child in self._ledger.children(task_id, LISTED)]
+        if not mine:
+            raise Mistake("this task has no children to wait for", field="on")
+        named: list[str] = []
+        for one in given:
+            bare = one.strip().lower().removeprefix("t-")
+            found = [child for child in mine if len(bare) >= 4 and bare in child]
+            if len(found) != 1:
+                raise Mistake(f"'{one[:40]}' names none of its children, or several", field="on")
+            named.append(found[0])
+        return " ".join((how, *named))
 
     async def answer(
         self, caller: Caller, given: str, body: str, *, wait: str | None = None, key: str | None = None
@@ -644,7 +678,7 @@ class Desk:
             raise Mistake("name a reference that proves the completion", field="evidence")
         self._short("evidence", evidence)
         self._short("summary", summary)
-        source = DispositionSource.AGENT if caller.role is Role.AGENT else DispositionSource.OPERATOR
+        source = DispositionSource.OPERATOR if caller.role is Role.OPERATOR else DispositionSource.AGENT
         return await self._one(
             caller,
             f"complete {evidence} {summary}",
@@ -658,7 +692,7 @@ class Desk:
         if not reason.strip():
             raise Mistake("say why it failed", field="reason")
         self._short("reason", reason)
-        source = DispositionSource.AGENT if caller.role is Role.AGENT else DispositionSource.OPERATOR
+        source = DispositionSource.OPERATOR if caller.role is Role.OPERATOR else DispositionSource.AGENT
         return await self._one(
             caller,
             f"fail {reason}",
@@ -698,12 +732,12 @@ class Desk:
     async def set_policy(
         self, caller: Caller, given: str, changes: Mapping[str, str], *, key: str | None = None
     ) -> Done:
-        """Override policy numbers of a task (auto-resume, max-attempts) or of a run (any number)."""
+        """Override policy numbers of a task (auto-resume and its caps) or of a run (any number)."""
         caller.must_operate()
         run_id, task_ids = self.tasks_of(given)
         if run_id is not None:
             return await self._set_run_policy(caller, run_id, changes, task_ids, key)
-        known = {"auto-resume", "max-attempts"}
+        known = {"auto-resume", *TASK_CAPS}
         if unknown := set(changes) - known:
             raise Mistake(
                 f"a task has no policy '{sorted(unknown)[0]}'; it has {', '.join(sorted(known))}",
@@ -712,7 +746,7 @@ class Desk:
         mode = changes.get("auto-resume")
         clear = mode == "inherit"
         auto = None if mode is None or clear else self._auto(mode)
-        attempts = self._whole("max-attempts", changes["max-attempts"]) if "max-attempts" in changes else None
+        caps = {name.replace("-", "_"): self._cap(name, value) for name, value in changes.items() if name in TASK_CAPS}
         return await self._one(
             caller,
             f"policy {sorted(changes.items())}",
@@ -720,7 +754,7 @@ class Desk:
             key,
             lambda seen, now: control.set_policy(
                 seen, caller.name, now, self._mint.new,
-                auto_resume=auto, clear_auto_resume=clear, max_attempts=attempts,
+                auto_resume=auto, clear_auto_resume=clear, caps=caps,
             ),
         )  # fmt: skip
 
@@ -734,7 +768,7 @@ class Desk:
                 auto = self._auto(value)
                 continue
             try:
-                numbers[name.replace("-", "_")] = float(value)
+                numbers[name.replace("-", "_")] = None if value.strip().lower() == NO_CAP else float(value)
             except ValueError:
                 raise Mistake(f"{name} must be a number (durations in seconds)", field=name) from None
         result: dict[str, Scalar] = {"run": run_id}
@@ -767,23 +801,110 @@ class Desk:
             raise Mistake("auto-resume is on, manual, or inherit (tasks)", field="auto-resume") from None
 
     @staticmethod
-    def _whole(name: str, value: str) -> int:
-        if not value.isdigit() or not 1 <= int(value) <= 1_000_000:
-            raise Mistake(f"{name} is a whole number from 1 to 1000000", field=name)
+    def _cap(name: str, value: str) -> int | timedelta | None:
+        """A task's own cap; `none` takes it back, and the run's number holds again."""
+        if value.strip().lower() == NO_CAP:
+            return None
+        if name == "max-live":
+            try:
+                return timedelta(seconds=float(value))
+            except (ValueError, OverflowError):
+                raise Mistake(f"{name} is a duration in seconds", field=name) from None
+        most = 1_000_000 if name == "max-attempts" else 10**15
+        if not value.isdigit() or not 1 <= int(value) <= most:
+            raise Mistake(f"{name} is a whole number from 1 to {most}", field=name)
         return int(value)
 
     # -- words
 
-    async def say(self, caller: Caller, given: str, body: str, *, key: str | None = None) -> Done:
-        """Store words for a task's next turn."""
+    async def say(
+        self,
+        caller: Caller,
+        given: str,
+        body: str,
+        *,
+        policy: MessagePolicy = MessagePolicy.NEXT_TURN,
+        corrective: str | None = None,
+        key: str | None = None,
+    ) -> Done:
+        """Store words for a task, to be recorded, to ride with its next turn, or to be delivered now.
+
+        The answer says how they will be delivered as things stand, and when at the earliest.
+        """
         self._sized("message", body)
-        return await self._one(
-            caller,
-            f"say {body}",
-            self.task_id(given),
-            key,
-            lambda seen, now: control.say(seen, caller.name, body, now, self._mint.new),
-        )
+        if corrective is not None:
+            self._short("corrective", corrective)
+        party = words.party_of(caller.role)
+        words.checked(party, policy, corrective, key)
+        task_id = words.reached(self._ledger, caller.role, caller.task_id, given, self.task_id)
+        verb = f"say {policy} {corrective} {body}"
+        self._must_lead()
+        if (replay := self._replay(caller, key, verb, task_id)) is not None:
+            return replay
+        if caller.task_id is not None:
+            await self._in_time(caller, self._snapshot(caller.task_id), verb, self._clock.now())
+        looked = await self._cycle.look(self._snapshot(task_id))
+        told: dict[str, Scalar] = {}
+
+        def act(seen: Snapshot, now: datetime) -> control.Outcome:
+            stored = delivery.store(
+                replace(looked, snapshot=seen), party, caller.name, body, policy, corrective, now, self._mint.new
+            )
+            if isinstance(stored, Because):
+                return stored
+            prospect = stored.prospect
+            told["message"] = stored.message.id
+            told["delivery"] = prospect.way.value
+            told["by"] = None if prospect.by is None else prospect.by.isoformat()
+            told["because"] = prospect.because
+            return stored.commit
+
+        return await self._one(caller, verb, task_id, key, act, told=told)
+
+    def known(self, caller: Caller, given: str) -> TaskId:
+        """The task that the caller may read about: any, its own, or one of the run it coordinates."""
+        if caller.role is Role.EXECUTOR:
+            raise NotAllowed("an executor's token opens no verbs")
+        return words.known(self._ledger, caller.role, caller.task_id, given, self.task_id)
+
+    def known_run(self, caller: Caller, given: str | None) -> RunId | None:
+        """The run that the caller may read about: any, or the one it coordinates, which it need not name."""
+        if caller.role is Role.OPERATOR:
+            return None if given is None else self.run_id(given)
+        run = words.coordinated(self._ledger, caller.role, caller.task_id)
+        if run is None or (given is not None and given.strip().lower() not in run.id):
+            raise NotAllowed("this token opens its own run only, and that only for its coordinator", field="run")
+        return run.id
+
+    async def coordinate(self, caller: Caller, given: str, task: str | None, *, key: str | None = None) -> Done:
+        """Make a task its run's coordinator, which is told what the others come to; None: the run has none."""
+        caller.must_operate()
+        self._must_lead()
+        run_id = self.run_id(given)
+        task_id = self.task_id(task) if task is not None else None
+        if (replay := self._replay(caller, key, f"coordinate {task_id}", run_id)) is not None:
+            return replay
+        result: dict[str, Scalar] = {"run": run_id, "coordinator": task_id}
+        for _ in range(TRIES):
+            run = self.run(run_id)
+            if run.coordinator == task_id:
+                return Done({**result, "changed": False})
+            commit = Commit(
+                puts=(replace(run, revision=run.revision + 1, coordinator=task_id),),
+                facts=(Fact(FactKind.RUN_CHANGED, run_id, None, {"coordinator": task_id, "by": caller.name}),),
+                key=self._key(caller, f"coordinate {task_id}", key, run_id, result),
+            )
+            if task_id is not None:
+                chosen = self.task(task_id)
+                if chosen.run_id != run_id or chosen.terminal:
+                    raise Mistake("a coordinator is an unfinished task of the run itself", field="task")
+                # What happened before it was chosen it can look up; it is told what comes after.
+                informed = replace(chosen, revision=chosen.revision + 1, informed=self._ledger.last_event())
+                commit = replace(commit, puts=(*commit.puts, informed))
+            done = await self._try(commit, result)
+            if done is not None:
+                return done
+        raise Conflict("the run is changing too fast; try again", field="run")
 
     # -- supervision
 
@@ -892,9 +1013,22 @@ class Desk:
             raise Conflict("this idempotency key was used for another request", field="Idempotency-Key")
         return Done(known[1], replayed=True)
 
-    async def _one(self, caller: Caller, verb: str, task_id: TaskId, key: str | None, act: Verb) -> Done:
-        """One verb on one task: look, ask the core, commit; again where the row moved."""
-        caller.may(task_id)
+    async def _one(
+        self,
+        caller: Caller,
+        verb: str,
+        task_id: TaskId,
+        key: str | None,
+        act: Verb,
+        *,
+        told: Mapping[str, Scalar] | None = None,
+    ) -> Done:
+        """One verb on one task: look, ask the core, commit; again where the row moved.
+
+        `told` is what the verb adds to its answer, filled in by `act`; such a verb has asked before who may use it.
+        """
+        if told is None:
+            caller.may(task_id)
         self._must_lead()
         if (replay := self._replay(caller, key, verb, task_id)) is not None:
             return replay
@@ -902,8 +1036,10 @@ class Desk:
         for _ in range(TRIES):
             snapshot = self._snapshot(task_id)
             now = self._clock.now()
-            await self._in_time(caller, snapshot, verb, now)
+            if told is None:
+                await self._in_time(caller, snapshot, verb, now)
             outcome = act(snapshot, now)
+            result |= told or {}
             if isinstance(outcome, Because):
                 raise Refused(outcome.sentence, see=outcome.change)
             if outcome is None:
@@ -917,7 +1053,7 @@ class Desk:
 
     async def _in_time(self, caller: Caller, snapshot: Snapshot, verb: str, now: datetime) -> None:
         """A word from a conversation that a later lease has fenced is shown, and refused."""
-        if caller.role is not Role.AGENT:
+        if caller.role is Role.OPERATOR:
             return
         because = control.late_word(snapshot, verb.split(" ", maxsplit=1)[0], caller.lease_number, now, self._mint.new)
         if because is None:
@@ -976,6 +1112,8 @@ class Desk:
         outcome = await self._ledger.commit(commit)
         match outcome:
             case Committed():
+                for task_id in concerned(self._ledger, commit):
+                    self._rung(task_id)
                 return Done(result)
             case Replayed(earlier):
                 return Done(earlier, replayed=True)

@@ -24,10 +24,14 @@ FORGETFUL = frozenset({"program"})
 
 @dataclass(frozen=True)
 class Told:
-    """The text of one turn, and the messages that ride in it."""
+    """The text of one turn, and the messages that ride in it.
+
+    `unfit` is a message that could never ride in a prompt of this task, and why; then there is no turn to be made yet.
+    """
 
     text: str
     carried: tuple[MessageId, ...]
+    unfit: tuple[MessageId, str] | None = None
 
 
 class Prompter:
@@ -46,13 +50,37 @@ class Prompter:
             if message.id not in waiting:
                 continue
             riders.append(self._rider(message))
-            if message.kind is not MessageKind.WORDS:
+            if message.kind not in (MessageKind.WORDS, MessageKind.NEWS):
                 always.append(message.id)
         if snapshot.task.standing is Standing.SILENT and snapshot.last is not None:
             riders.append(prompts.Reminder(snapshot.task.standing_reason or "it had no signal block"))
         parts = [*self._main(seen), *riders]
         prompt = prompts.assemble(parts, marker=marker(command_id), limit=snapshot.run.policy.prompt_bytes)
-        return Told(prompt.text, (*always, *(MessageId(told) for told in prompt.carried)))
+        unfit = self._unfit(seen, MessageId(prompt.left[0])) if prompt.left and not prompt.carried else None
+        return Told(prompt.text, (*always, *(MessageId(told) for told in prompt.carried)), unfit)
+
+    def words(
+        self, seen: Seen, messages: tuple[MessageId, ...], command_id: CommandId
+    ) -> tuple[str, tuple[MessageId, ...]]:
+        """What is put into a turn under way, and the messages that are in it: oldest first, as many as fit."""
+        parts = [self._rider(message) for message in seen.snapshot.messages if message.id in messages]
+        prompt = prompts.assemble(parts, marker=marker(command_id), limit=seen.snapshot.run.policy.prompt_bytes)
+        return prompt.text, tuple(MessageId(told) for told in prompt.carried)
+
+    def _unfit(self, seen: Seen, message_id: MessageId) -> tuple[MessageId, str] | None:
+        """Whether a message is too long even for the shortest prompt that this task can get."""
+        task, limit = seen.snapshot.task, seen.snapshot.run.policy.prompt_bytes
+        message = next(row for row in seen.snapshot.messages if row.id == message_id)
+        shortest: list[prompts.Part] = [prompts.Continue(), self._rider(message)]
+        if task.agent.adapter in FORGETFUL:
+            shortest.append(prompts.Assignment(self._body(task.objective)))
+        try:
+            fits = prompts.assemble(shortest, marker=f"[tenuto:{task.id}]", limit=limit).carried
+        except prompts.PromptTooLarge:
+            return None  # not the message is too long; that is found out without it
+        if fits:
+            return None
+        return message_id, f"its {message.size} bytes do not fit into a prompt of {limit}, and it is never cut"
 
     def _main(self, seen: Seen) -> list[prompts.Part]:
         snapshot = seen.snapshot
@@ -99,7 +127,7 @@ class Prompter:
     def _rider(self, message: Message) -> prompts.Part:
         body = self._body(message.text) if message.text is not None else ""
         match message.kind:
-            case MessageKind.WORDS:
+            case MessageKind.WORDS | MessageKind.NEWS:
                 return prompts.Message(message.id, message.sender, message.created_at.isoformat(), body)
             case MessageKind.CHECKPOINT:
                 return prompts.Checkpoint()

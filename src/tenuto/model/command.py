@@ -27,7 +27,10 @@ class AttemptOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class Attempt:
-    """One continuation of a task: one turn of its agent, numbered, with its reason and where it began from."""
+    """One continuation of a task: one turn of its agent, numbered, with its reason and where it began from.
+
+    Tokens and `cost` (millionths of `currency`) are what its agent reported; None where it reports none.
+    """
 
     id: AttemptId
     revision: int
@@ -48,12 +51,17 @@ class Attempt:
     signal: str | None = None
     exit_code: int | None = None
     output_bytes: int | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost: int | None = None
+    currency: str | None = None
 
 
 class CommandKind(StrEnum):
     SEND = "send"
     CHECK = "check"
     INTERRUPT = "interrupt"
+    STEER = "steer"
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,8 @@ class Command:
     released_by: str | None = None
     verdict: str | None = None
     late: bool = False
+    target: str | None = None
+    place: str | None = None
 
     @property
     def open(self) -> bool:
@@ -95,8 +105,6 @@ class Command:
     @property
     def marker(self) -> str:
         return marker(self.id)
-    target: str | None = None
-    place: str | None = None
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ class Revoke:
 
 @dataclass(frozen=True)
 class OpenCapWait:
-    """Turn a reached cap into a wait with a reason; `cap` is its name."""
+    """Turn a reached cap into a wait with a reason; `cap` is whose it is, and its name."""
 
     question: str
     cap: str

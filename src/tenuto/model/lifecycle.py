@@ -265,6 +265,7 @@ DELIVERY = Lifecycle[DeliveryState, DeliveryEvent](
         },
         DeliveryState.AMBIGUOUS: {
             DeliveryEvent.DELIVERED: DeliveryState.DELIVERED,
+            DeliveryEvent.TURNED_AWAY: DeliveryState.DEFERRED,
             DeliveryEvent.DROPPED: DeliveryState.DROPPED,
         },
         DeliveryState.DELIVERED: {},

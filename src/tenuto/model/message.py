@@ -21,8 +21,20 @@ class MessagePolicy(StrEnum):
     STEER_NOW = "steer_now"
 
 
+class Party(StrEnum):
+    """Who says something: it decides what the words may pass, not what they mean."""
+
+    OPERATOR = "operator"
+    COORDINATOR = "coordinator"
+    AGENT = "agent"
+    TENUTO = "tenuto"
+
+
 class MessageKind(StrEnum):
+    """NEWS: what happened to the run's other tasks, or to a parent's children, in words of our own."""
+
     WORDS = "words"
+    NEWS = "news"
     CHECKPOINT = "checkpoint"
     ANSWER = "answer"
     CHECK_FAILED = "check_failed"
@@ -32,7 +44,9 @@ class MessageKind(StrEnum):
 class Message:
     """Something one party says to a task: stored before any attempt to deliver it.
 
-    `text` is None where the kind itself says everything (a checkpoint request has its own template).
+    `text` is None where the kind itself says everything (a checkpoint request has its own template). `not_before`
+    bounds the way into a turn under way, and every way while a failed delivery waits to be tried again; `corrective`
+    is the written reason for which the first of these bounds does not hold.
     """
 
     id: MessageId
@@ -50,3 +64,4 @@ class Message:
     carried_by: CommandId | None = None
     tries: int = 0
     settled_at: datetime | None = None
+    party: Party = Party.OPERATOR

@@ -24,7 +24,7 @@ from tenuto.model.faults import Corrupt
 from tenuto.model.ids import ALPHABET, LETTERS, CommandId, MessageId, RunId, TaskId, TextId
 from tenuto.model.lifecycle import AttemptState, CommandState, TaskState
 from tenuto.model.message import Message
-from tenuto.model.snapshot import InLine, Leadership, Registry, Snapshot, Token
+from tenuto.model.snapshot import InLine, Leadership, Registry, Snapshot, Spent, Token
 from tenuto.model.work import Report, Run, Task, Text, Wait, WaitKind, Wake
 from tenuto.store import leader, tables
 from tenuto.store.audit import Contradiction, contradictions
@@ -36,6 +36,10 @@ R = TypeVar("R")
 SIDE_COMMANDS = 8
 #: The most undelivered messages that a snapshot carries; a prompt cannot hold more.
 MESSAGES = 200
+#: The most events of a run that its coordinator's snapshot carries.
+PAGE = 500
+#: The most children that a waiting parent's snapshot carries.
+CHILDREN = 2000
 #: How many reconciliations a snapshot carries.
 SAMPLES = 3
 #: How many recorded observations a snapshot carries.
@@ -85,7 +89,10 @@ _LAST = _newest(
 )
 _SENT = _newest(tables.COMMAND, _is(tables.COMMAND, "attempt_id"), text(tables.among("kind", (CommandKind.SEND,))))
 _RELEASED = _newest(
-    tables.COMMAND, _is(tables.COMMAND, "attempt_id"), text(tables.among("state", (CommandState.RELEASED,)))
+    tables.COMMAND,
+    _is(tables.COMMAND, "attempt_id"),
+    text(tables.among("kind", (CommandKind.SEND,))),
+    text(tables.among("state", (CommandState.RELEASED,))),
 )
 _OPEN_OF_TASK = _of(tables.COMMAND, _is(tables.COMMAND, "task_id"), text(tables.OPEN_COMMAND)).order_by(_BY_ID)
 _SIDE = _newest(
@@ -171,6 +178,23 @@ _TASKS = {
     (True, False): _newest(tables.TASK, _is(tables.TASK, "run_id")),
     (True, True): _newest(tables.TASK, _is(tables.TASK, "run_id"), text(tables.UNFINISHED_TASK)),
 }
+_CHILDREN = _oldest(tables.TASK, text("parent IS NOT NULL"), _is(tables.TASK, "parent"))
+_NEWS = (
+    _of(tables.EVENT, tables.event.c.n > bindparam("after"), _is(tables.EVENT, "run_id"), text("run_id IS NOT NULL"))
+    .order_by(tables.event.c.n)
+    .limit(_LIMIT)
+    .offset(_ZERO)
+)
+_SPENT = (
+    select(
+        func.sum(tables.task.c.attempts),
+        func.sum(tables.task.c.live_time),
+        func.sum(tables.task.c.tokens),
+        func.sum(tables.task.c.cost),
+    )
+    .where(_is(tables.TASK, "run_id"))
+    .group_by(tables.task.c.currency)
+)
 _CONVERSATIONS = _of(tables.CONVERSATION, _is(tables.CONVERSATION, "task_id")).order_by(text("id"))
 _ATTEMPTS = _newest(tables.ATTEMPT, _is(tables.ATTEMPT, "task_id"), by="number")
 _COMMANDS = {
@@ -293,6 +317,11 @@ class TableReader:
                 others=_others(look, waits),
                 line=_line(look, LINE) if task.state is TaskState.PENDING else (),
                 released=look.one(tables.COMMAND, _RELEASED, attempt_id=last.id, most=1) if last else None,
+                children=_children(look, task, waits),
+                news=look.all(tables.EVENT, _NEWS, run_id=run.id, after=task.informed, most=PAGE)
+                if run.coordinator == task.id
+                else (),
+                spent=_spent(look, run),
             )
 
     def due(self, now: datetime, limit: int) -> tuple[TaskId, ...]:
@@ -362,6 +391,9 @@ class TableReader:
 
     def reports(self, task_id: TaskId, limit: int) -> tuple[Report, ...]:
         return self._all(tables.REPORT, _REPORTS, task_id=task_id, most=limit)
+
+    def children(self, task_id: TaskId, limit: int) -> tuple[Task, ...]:
+        return self._all(tables.TASK, _CHILDREN, parent=task_id, most=limit)
 
     def message(self, message_id: MessageId) -> Message | None:
         return self._one(tables.MESSAGE, _ONE["message"], id=message_id)
@@ -534,6 +566,27 @@ def _line(look: Look, most: int) -> tuple[InLine, ...]:
             )
         )
     return tuple(found)
+
+
+def _children(look: Look, task: Task, waits: tuple[Wait, ...]) -> tuple[Task, ...]:
+    """The task's children, where it waits for any."""
+    if not any(wait.kind is WaitKind.CHILDREN for wait in waits):
+        return ()
+    return look.all(tables.TASK, _CHILDREN, parent=task.id, most=CHILDREN)
+
+
+def _spent(look: Look, run: Run) -> Spent:
+    """What the run's tasks took, where a cap of the run makes it matter; costs are summed per currency."""
+    policy = run.policy
+    if (policy.run_attempts, policy.run_live, policy.run_tokens, policy.run_cost) == (None, None, None, None):
+        return Spent()
+    rows = [[int(cell or 0) for cell in cells] for cells in look.cells(_SPENT, run_id=run.id)]
+    return Spent(
+        attempts=sum(row[0] for row in rows),
+        live_time=sum((timedelta(microseconds=row[1]) for row in rows), timedelta(0)),
+        tokens=sum(row[2] for row in rows),
+        cost=max((row[3] for row in rows), default=0),
+    )
 
 
 def _others(look: Look, waits: tuple[Wait, ...]) -> Mapping[TaskId, TaskState]:

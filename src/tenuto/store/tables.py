@@ -59,7 +59,7 @@ LIFECYCLES: Mapping[str, Lifecycle] = {  # type: ignore[type-arg]
     "conversation": lifecycle.LEASE,
     "message": lifecycle.DELIVERY,
 }
-UNDELIVERED = (DeliveryState.DEFERRED, DeliveryState.CARRIED, DeliveryState.RETRY_WAIT)
+UNDELIVERED = (DeliveryState.DEFERRED, DeliveryState.CARRIED, DeliveryState.RETRY_WAIT, DeliveryState.AMBIGUOUS)
 UNFINISHED = (TaskState.PENDING, TaskState.ACTIVE)
 
 _PARENTS: Mapping[str, str] = {
@@ -277,6 +277,7 @@ SEARCHED = (
     _index("task_due", task.c.look_at, task.c.id, where="look_at IS NOT NULL"),
     _index("task_unfinished", task.c.run_id, task.c.id, where=UNFINISHED_TASK),
     _index("task_of_run", task.c.run_id, task.c.id),
+    _index("task_of_parent", task.c.parent, task.c.id, where="parent IS NOT NULL"),
     _index("task_state", task.c.state, task.c.id),
     _index("task_in_line", task.c.created_at, task.c.id, where="queued_at IS NOT NULL"),
     _index("task_spawned", task.c.spawned_by, task.c.created_at, where="spawned_by IS NOT NULL"),

@@ -45,6 +45,7 @@ ROUTES: Mapping[str, Route] = {
     "token.list": Route("GET", "/tokens"),
     "token.new": Route("POST", "/tokens"),
     "token.revoke": Route("POST", "/tokens/{token}/revoke"),
+    "run.coordinate": Route("PUT", "/runs/{run}/coordinator"),
     "task.list": Route("GET", "/tasks"),
     "task.show": Route("GET", "/tasks/{task}"),
     "task.assignment": Route("GET", "/tasks/{task}/assignment"),

@@ -19,6 +19,7 @@ from tenuto.engine.spawning import Spawn
 from tenuto.engine.tokens import Wanted
 from tenuto.model.faults import Mistake, NotAllowed
 from tenuto.model.ids import CommandId, TaskId
+from tenuto.model.message import MessagePolicy
 from tenuto.model.snapshot import Role
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume, ReportKind, WaitKind
 from tenuto.surfaces import present
@@ -133,6 +134,7 @@ class Create(Params):
     auto_resume: Literal["on", "manual"] = "on"
     max_attempts: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     policy: Annotated[dict[Label, Amount], Field(max_length=64)] = {}
+    coordinator: bool = False
 
 
 class Spawned(Params):
@@ -206,9 +208,13 @@ class Cancelled(OneTask):
 
 
 class Waiting(OneTask):
-    """A durable reason not to continue; `on` is a task, a path or `ref into branch`, `until` an instant with offset."""
+    """A durable reason not to continue; `until` is an instant with its offset.
 
-    kind: Literal["human", "permission", "limit", "task", "path", "commit", "time"] = "human"
+    `on` is a task, a path, `ref into branch`, or `any` or `all` of the task's children, with names where only some
+    are meant.
+    """
+
+    kind: Literal["human", "permission", "limit", "task", "path", "commit", "time", "children"] = "human"
     question: Line = ""
     on: Line | None = None
     until: Instant | None = None
@@ -263,9 +269,20 @@ class EventsAfter(Params):
 
 
 class Sent(OneTask):
-    """Words for a task's next turn."""
+    """Words for a task: for the record, for its next turn, or for now; `corrective` is why they cannot be spaced.
+
+    From within a turn the task is one of the same run, or `coordinator`.
+    """
 
     text: Said
+    policy: Literal["record_only", "next_turn", "steer_now"] = "next_turn"
+    corrective: Line | None = None
+
+
+class Coordinated(OneRun):
+    """A run, and the task that coordinates it from now on; none: it has no coordinator."""
+
+    coordinator: Name | None = None
 
 
 class Released(OneCommand):
@@ -353,6 +370,7 @@ async def _create(desk: Desk, caller: Caller, params: Create, key: str | None) -
         auto_resume=AutoResume(params.auto_resume),
         max_attempts=params.max_attempts,
         policy={name.replace("-", "_"): value for name, value in params.policy.items()},
+        coordinator=params.coordinator,
     )
     return present.done("run.create", await desk.create(caller, order, key))
 
@@ -413,17 +431,21 @@ async def _runs(desk: Desk, caller: Caller, params: Listed, key: str | None) -> 
 
 
 async def _run(desk: Desk, caller: Caller, params: OneRun, key: str | None) -> Answer:
-    run_id = desk.run_id(params.run)
+    run_id = desk.known_run(caller, params.run) or desk.run_id(params.run)
     return present.run_whole(desk.run(run_id), desk.tasks(run_id=run_id))
 
 
+async def _coordinate(desk: Desk, caller: Caller, params: Coordinated, key: str | None) -> Answer:
+    return present.done("run.coordinate", await desk.coordinate(caller, params.run, params.coordinator, key=key))
+
+
 async def _tasks(desk: Desk, caller: Caller, params: ListedTasks, key: str | None) -> Answer:
-    run_id = None if params.run is None else desk.run_id(params.run)
+    run_id = desk.known_run(caller, params.run)
     return present.tasks(desk.tasks(run_id=run_id, unfinished=params.unfinished))
 
 
 async def _show(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
-    shown = await desk.show(own(desk, caller, params.task))
+    shown = await desk.show(desk.known(caller, params.task))
     return present.shown(shown, desk.text(shown.task.objective))
 
 
@@ -433,13 +455,13 @@ async def _assignment(desk: Desk, caller: Caller, params: OneTask, key: str | No
 
 
 async def _follow(desk: Desk, caller: Caller, params: Followed, key: str | None) -> Answer:
-    task_id = own(desk, caller, params.task)
+    task_id = desk.known(caller, params.task)
     after = after_of(params.after)
     return present.followed(await desk.explain(task_id), desk.events(after, PAGE, task_id=task_id), after)
 
 
 async def _explain(desk: Desk, caller: Caller, params: ExplainedAt, key: str | None) -> Answer:
-    task_id, at = own(desk, caller, params.task), moment(params.at, "at")
+    task_id, at = desk.known(caller, params.task), moment(params.at, "at")
     if at is None:
         return present.explained(await desk.explain(task_id))
     return present.explained_at(desk.task(task_id), at, desk.explained_at(task_id, at))
@@ -512,11 +534,13 @@ async def _events(desk: Desk, caller: Caller, params: EventsAfter, key: str | No
 
 
 async def _say(desk: Desk, caller: Caller, params: Sent, key: str | None) -> Answer:
-    return present.done("message.send", await desk.say(caller, own(desk, caller, params.task), params.text, key=key))
+    policy = MessagePolicy(params.policy)
+    what = await desk.say(caller, params.task, params.text, policy=policy, corrective=params.corrective, key=key)
+    return present.done("message.send", what)
 
 
 async def _messages(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
-    found = desk.messages(own(desk, caller, params.task))
+    found = desk.messages(desk.known(caller, params.task))
     return present.messages([(row, None if row.text is None else desk.text(row.text)) for row in found])
 
 
@@ -525,7 +549,7 @@ async def _ask_report(desk: Desk, caller: Caller, params: OneTask, key: str | No
 
 
 async def _reports(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
-    kept = [row for row in desk.reports(own(desk, caller, params.task)) if row.kind is not ReportKind.SIGNAL]
+    kept = [row for row in desk.reports(desk.known(caller, params.task)) if row.kind is not ReportKind.SIGNAL]
     return present.reports(kept)
 
 
@@ -575,7 +599,7 @@ class Verb:
         return not self.route.reads
 
 
-BOTH = frozenset({Role.OPERATOR, Role.AGENT})
+LEADING = frozenset({Role.OPERATOR, Role.COORDINATOR})
 ANYBODY = frozenset({Role.OPERATOR, Role.COORDINATOR, Role.AGENT})
 
 VERBS: Mapping[str, Verb] = {
@@ -588,35 +612,36 @@ VERBS: Mapping[str, Verb] = {
         Verb("stop", "Ask the supervisor to stop; nothing is cancelled", Nothing, _stop),
         Verb("run.create", "Make a run with one task", Create, _create),
         Verb("run.list", "List runs, newest first", Listed, _runs),
-        Verb("run.show", "Show a run and its tasks", OneRun, _run),
+        Verb("run.show", "Show a run and its tasks", OneRun, _run, LEADING),
+        Verb("run.coordinate", "Make a task its run's coordinator, or none", Coordinated, _coordinate),
         Verb("task.spawn", "Make one more task, by a playbook or as its parent", Spawned, _spawn, ANYBODY),
-        Verb("task.ready", "Say that a task's work can be closed", Ready, _ready, BOTH, spooled=True),
+        Verb("task.ready", "Say that a task's work can be closed", Ready, _ready, ANYBODY, spooled=True),
         Verb("slots", "Show who holds a slot, and who stands in line", Nothing, _slots),
         Verb("token.list", "List the tokens that were made by hand", Nothing, _tokens),
         Verb("token.new", "Make a token; it is told this once", NewToken, _new_token),
         Verb("token.revoke", "Take a token back", OneToken, _revoke_token),
-        Verb("task.list", "List tasks, newest first", ListedTasks, _tasks),
-        Verb("task.show", "Show everything about a task", OneTask, _show, BOTH),
-        Verb("task.assignment", "Read a task's objective as a whole", OneTask, _assignment, BOTH),
-        Verb("task.follow", "Show how a task stands and what happened since", Followed, _follow, BOTH),
-        Verb("task.explain", "Say why a task is not being continued", ExplainedAt, _explain, BOTH),
+        Verb("task.list", "List tasks, newest first", ListedTasks, _tasks, LEADING),
+        Verb("task.show", "Show everything about a task", OneTask, _show, ANYBODY),
+        Verb("task.assignment", "Read a task's objective as a whole", OneTask, _assignment, ANYBODY),
+        Verb("task.follow", "Show how a task stands and what happened since", Followed, _follow, ANYBODY),
+        Verb("task.explain", "Say why a task is not being continued", ExplainedAt, _explain, ANYBODY),
         Verb("task.pause", "Stop future automatic continuation", OneTask, _pause),
         Verb("task.resume", "Clear the operator's pause", Resumed, _resume),
         Verb("task.continue", "Ask for one more turn", Continued, _continue),
         Verb("task.cancel", "Stop a task, or a run, for good", Cancelled, _cancel),
-        Verb("task.wait", "Record a durable reason not to continue", Waiting, _wait, BOTH, spooled=True),
+        Verb("task.wait", "Record a durable reason not to continue", Waiting, _wait, ANYBODY, spooled=True),
         Verb("task.answer", "Answer an open question", Answered, _answer),
-        Verb("task.complete", "End a task as complete, or claim that it is", Completed, _complete, BOTH, spooled=True),
-        Verb("task.fail", "End a task as failed", Failed, _fail, BOTH, spooled=True),
-        Verb("task.report", "Record a structured report", Reported, _report, BOTH, spooled=True),
+        Verb("task.complete", "End a task as complete, or claim that it is", Completed, _complete, ANYBODY, spooled=True),
+        Verb("task.fail", "End a task as failed", Failed, _fail, ANYBODY, spooled=True),
+        Verb("task.report", "Record a structured report", Reported, _report, ANYBODY, spooled=True),
         Verb("policy.show", "Show every number in force and its source", OneTask, _policy),
         Verb("policy.set", "Override numbers of a task or a run", PolicySet, _set_policy),
         Verb("attention", "List what only a person can settle", Nothing, _attention),
         Verb("events", "Read a page of what happened", EventsAfter, _events),
-        Verb("message.send", "Store words for a task's next turn", Sent, _say, BOTH),
-        Verb("message.list", "List what was said to a task", OneTask, _messages, BOTH),
+        Verb("message.send", "Say something to a task, by a delivery policy", Sent, _say, ANYBODY),
+        Verb("message.list", "List what was said to a task", OneTask, _messages, ANYBODY),
         Verb("checkpoint.request", "Ask a task for a report in its next turn", OneTask, _ask_report),
-        Verb("checkpoint.show", "Show what a task reported, newest first", OneTask, _reports, BOTH),
+        Verb("checkpoint.show", "Show what a task reported, newest first", OneTask, _reports, ANYBODY),
         Verb("command.list", "List commands, newest first", ListedCommands, _commands),
         Verb("command.show", "Show one command", OneCommand, _command),
         Verb("command.reconcile", "Look again at what a command hangs on", OneCommand, _reconcile),

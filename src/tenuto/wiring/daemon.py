@@ -25,7 +25,7 @@ from tenuto.engine.spooled import Say, Spooled
 from tenuto.engine.succession import Succession
 from tenuto.engine.wheel import Wheel
 from tenuto.model.evidence import Presence
-from tenuto.model.ids import CommandId
+from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.snapshot import Leadership
 from tenuto.ports import Clock, Fuse, Minter, NoFuse
 from tenuto.store.ledger import TableLedger
@@ -34,10 +34,13 @@ from tenuto.surfaces.http.auth import Authenticator, Kept, operator_token
 from tenuto.surfaces.http.door import Door, Wide
 from tenuto.surfaces.http.feed import Feed
 from tenuto.transports import processes
+from tenuto.transports.bridge import Bridge
 from tenuto.transports.host.executor import HostExecutor
 from tenuto.transports.playbooks import PlaybookFolders
+from tenuto.transports.remote import Executors
 from tenuto.transports.spool import SpoolFolder
 from tenuto.transports.workspace.port import WorkspaceWitness
+from tenuto.wiring.executors import bridged
 from tenuto.wiring.world import RandomMinter, SystemClock, holder_presence, host_name
 
 _LOG = logging.getLogger("tenuto")
@@ -51,6 +54,7 @@ class Supervisor:
     settings: Settings
     ledger: TableLedger
     executor: HostExecutor
+    bridge: Bridge
     cycle: Cycle
     wheel: Wheel
     residency: Residency
@@ -96,6 +100,10 @@ async def assembled(
         for wheel in wheels:
             wheel.ring_for(command_id)
 
+    def ring(task_id: TaskId) -> None:
+        for wheel in wheels:
+            wheel.ring(task_id)
+
     executor = HostExecutor(
         settings.journal,
         settings.bell,
@@ -105,17 +113,17 @@ async def assembled(
         fuse,
         host_fuse=host_fuse,
         ring=rung,
+        host=settings.machine,
+        shared=settings.shared_directories,
     )
+    bridge = bridged(ledger, clock, fuse, rung, ring)
+    executors = Executors({executor.name: executor}, bridge)
     surroundings = Surroundings(str(settings.socket), str(settings.spool), str(settings.home or ""))
-    cycle = Cycle(
-        ledger, {executor.name: executor}, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots
-    )
+    cycle = Cycle(ledger, executors, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots)
     wheel = Wheel(cycle, ledger, clock, fuse)
     wheels.append(wheel)
     me = myself(settings, minter, clock)
     residency = Residency(ledger, cycle, wheel, clock, fuse, me, gone_from(settings), executor.highest_epoch)
-        host=settings.machine,
-        shared=settings.shared_directories,
     cycle.ring = wheel.ring
     desk = Desk(
         ledger,
@@ -124,7 +132,7 @@ async def assembled(
         minter,
         slots=settings.slots,
         defaults=settings.policy,
-        executors={executor.name: executor},
+        executors=executors,
         ring=wheel.ring,
         stop=residency.stop,
         troubles=lambda: (*troubles(wheel, executor), *bridge.troubles()),
@@ -132,7 +140,7 @@ async def assembled(
         playbooks=PlaybookFolders(settings.playbooks, BUILT_IN),
     )
     try:
-        yield Supervisor(settings, ledger, executor, cycle, wheel, residency, desk, clock, minter)
+        yield Supervisor(settings, ledger, executor, bridge, cycle, wheel, residency, desk, clock, minter)
     finally:
         await executor.close()
         await ledger.close()
@@ -191,6 +199,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
         return led
     secret = operator_token(settings.operator_token, supervisor.minter.secret)
     await supervisor.executor.open(led.epoch)
+    supervisor.bridge.lead(led.epoch)
     feed = Feed()
     supervisor.cycle.committed = feed.notify
 
@@ -212,6 +221,8 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
             origins=tuple(f"https://{host}" for host in settings.hosts),
             sessions=sessions,
             mounts=mounts,
+            executors=supervisor.bridge.serve,
+            extensions=settings.extensions,
         )
 
     door = Door(
@@ -235,6 +246,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
             try:
                 await supervisor.residency.serve()
             finally:
+                await supervisor.bridge.close()
                 door.stop()
                 spooled.stop()
     except* Deposed as deposed:
@@ -243,18 +255,6 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
     return None
 
 
-def wide_of(settings: Settings) -> Wide | None:
-    """The bind that is not loopback, where one is configured whole."""
-    if settings.bind is None or settings.tls_certificate is None or settings.tls_key is None:
-        return None
-    return Wide(settings.bind, settings.tls_certificate, settings.tls_key)
-
-
-def _says(desk: Desk) -> Say:
-    """How a spooled word is said to the desk: by the same table of verbs as every other."""
-
-    async def say(caller: Caller, verb: str, params: Mapping[str, object], key: str) -> object:
-        from tenuto.surfaces import verbs  # brings pydantic, which a supervisor without words can do without
 async def _in_time(supervisor: Supervisor) -> Leadership | None:
     """The lease, when it is free; None when a stop came before."""
     succession = Succession(supervisor.residency, supervisor.ledger, gone_from(supervisor.settings))
@@ -269,6 +269,18 @@ def named(holder: Leadership | None) -> str:
     return f"pid {holder.pid} on {holder.host}, at {holder.address}" if holder is not None else "unknown"
 
 
+def wide_of(settings: Settings) -> Wide | None:
+    """The bind that is not loopback, where one is configured whole."""
+    if settings.bind is None or settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    return Wide(settings.bind, settings.tls_certificate, settings.tls_key)
+
+
+def _says(desk: Desk) -> Say:
+    """How a spooled word is said to the desk: by the same table of verbs as every other."""
+
+    async def say(caller: Caller, verb: str, params: Mapping[str, object], key: str) -> object:
+        from tenuto.surfaces import verbs  # brings pydantic, which a supervisor without words can do without
 
         return await verbs.spooled(desk, caller, verb, params, key)
 

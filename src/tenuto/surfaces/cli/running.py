@@ -109,6 +109,9 @@ def run(
             "--policy", metavar="NAME=VALUE", help="A number of its policy; may be repeated.", show_default=False
         ),
     ] = None,
+    coordinator: Annotated[
+        bool, typer.Option("--coordinator", help="The task is told what the run's other tasks come to.")
+    ] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Do not watch; come back with 'tenuto follow'.")] = False,
     key: Key = None,
     as_json: AsJson = False,
@@ -125,6 +128,7 @@ def run(
         "auto_resume": "manual" if manual else "on",
         "max_attempts": max_attempts,
         "policy": {name: amount(name, value) for name, value in pairs(policy or (), "NAME=VALUE")},
+        "coordinator": coordinator,
     }
     if this.entrances.glance().standing not in PRESENT:
         glance, fresh = started(this, WITHIN)

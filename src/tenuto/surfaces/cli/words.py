@@ -5,6 +5,8 @@ A message is stored before anything is delivered; what is printed is where it st
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from tenuto.surfaces.cli import account, texts
@@ -23,14 +25,33 @@ commands.add_typer(checkpoint, name="checkpoint", rich_help_panel=PANEL)
 
 @message.command("send")
 def message_send(
-    context: typer.Context, task: TaskArgument = None, file: TextFile = None, key: Key = None, as_json: AsJson = False
+    context: typer.Context,
+    task: TaskArgument = None,
+    file: TextFile = None,
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="POLICY", help="record_only, next_turn or steer_now.")
+    ] = "next_turn",
+    corrective: Annotated[
+        str | None,
+        typer.Option(
+            "--corrective",
+            metavar="REASON",
+            help="Why waiting would let wrong work go on: words to a turn under way are not spaced then.",
+            show_default=False,
+        ),
+    ] = None,
+    key: Key = None,
+    as_json: AsJson = False,
 ) -> int:
-    """Store words for a task's next turn; from a file or standard input."""
+    """Say something to a task; from a file or standard input. In a turn, TASK may be 'coordinator'."""
     this = front(context, as_json)
-    named = this.task(task)
-    return this.done(
-        this.door.change("message.send", {"task": named, "text": texts.read(file, "message", "--file")}, key)
-    )
+    params = {
+        "task": this.task(task),
+        "policy": policy,
+        "corrective": corrective,
+        "text": texts.read(file, "message", "--file"),
+    }
+    return this.done(this.door.change("message.send", params, key))
 
 
 @message.command("list")
@@ -47,6 +68,9 @@ def message_list(context: typer.Context, task: TaskArgument = None, as_json: AsJ
         this.out.pairs(
             [
                 ("stored", since(row.get("created_at"), now)),
+                ("policy", row.get("policy")),
+                ("corrective", row.get("corrective")),
+                ("carried by", row.get("carried_by")),
                 ("settled", since(row.get("settled_at"), now)),
                 ("tries", row.get("tries") or None),
                 ("text", row.get("text")),

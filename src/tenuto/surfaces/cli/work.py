@@ -112,6 +112,21 @@ def _run(this: Front, named: str) -> Answer:
 
 
 @commands.command(rich_help_panel=PANEL)
+def coordinate(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run.")],
+    task: Annotated[
+        str | None, typer.Argument(metavar="TASK", help="Its coordinator; none: it has none.", show_default=False)
+    ] = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make a task its run's coordinator: it is told what the other tasks come to, and may read about them."""
+    this = front(context, as_json)
+    return this.done(this.door.change("run.coordinate", {"run": run, "coordinator": task}, key))
+
+
+@commands.command(rich_help_panel=PANEL)
 def pause(context: typer.Context, work: WorkArgument, key: Key = None, as_json: AsJson = False) -> int:
     """Stop future automatic continuation; a turn under way goes on to its end."""
     this = front(context, as_json)
@@ -166,22 +181,30 @@ def wait(
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind", metavar="KIND", help="human, permission, limit, task, path, commit or time.", show_default=False
+            "--kind", metavar="KIND", help="human, permission, limit, task, path, commit, time or children.", show_default=False
         ),
     ] = None,
     question: Annotated[str, typer.Option("--question", help="What is asked, in a line.", show_default=False)] = "",
     on: Annotated[
         str | None,
-        typer.Option("--on", help="A task, a path, or 'REF into BRANCH' that it waits for.", show_default=False),
+        typer.Option("--on", help="A task, a path, 'REF into BRANCH', or names of children that it waits for.", show_default=False),
     ] = None,
     until: Annotated[
         str | None, typer.Option("--until", metavar="TIME", help="An instant with its offset.", show_default=False)
+    ] = None,
+    children: Annotated[
+        str | None,
+        typer.Option(
+            "--children", metavar="any|all", help="Until any or all of its children have ended.", show_default=False
+        ),
     ] = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> int:
     """Record a durable reason not to continue. It does not make this shell wait."""
     this = front(context, as_json)
+    if children is not None:
+        kind, on = "children", f"{children} {on or ''}".strip()
     params = {
         "task": this.task(task),
         "kind": kind or ("time" if until else "human"),

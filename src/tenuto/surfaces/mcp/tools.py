@@ -106,7 +106,7 @@ class Tool:
         properties = {name: _plain(shape) | _described(self.words, name) for name, shape in own.items()}
         properties.pop("task", None)
         needed = [name for name in needed if name != "task"]
-        if self.on_task and role is not Role.AGENT:
+        if self.on_task and role not in (Role.AGENT, Role.COORDINATOR):
             properties, needed = {"task": _TASK, **properties}, ["task", *needed]
         if self.of.mutates:
             properties, needed = {**properties, REQUEST_ID: _KEY}, [*needed, REQUEST_ID]

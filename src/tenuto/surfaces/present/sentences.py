@@ -62,8 +62,8 @@ SENTENCES: Mapping[FactKind, str] = {
     FactKind.MESSAGE_STORED: "a message was stored, from {sender}",
     FactKind.MESSAGE_CARRIED: "a message rides in a prompt",
     FactKind.MESSAGE_DELIVERED: "a message was delivered",
-    FactKind.MESSAGE_RETRIED: "a message is to be delivered again ({event})",
-    FactKind.REPORT_RECORDED: "a report was recorded, {lines} lines",
+    FactKind.MESSAGE_RETRIED: "the delivery of a message moved ({event})",
+    FactKind.REPORT_RECORDED: "a report was recorded, {lines} lines: {line}",
     FactKind.LATE_WORD: "came too late: {said} ({why})",
     FactKind.SAMPLE_TAKEN: "what is there was noted, to be compared",
     FactKind.FINDING: "found: {what}",
@@ -140,11 +140,22 @@ def _deed(verb: str, result: Mapping[str, Scalar], effects: list[dict[str, Any]]
         return f"{what}{where}: {changed} of {len(effects)} tasks changed"
     if effects and not any(effect["changed"] for effect in effects):
         return f"nothing to do{where}: it was so already"
+    if verb == "message.send" and (way := WAYS.get(str(result.get("delivery")))):
+        why = f"; now: {plain(result['because'])}" if result.get("because") else ""
+        return f"{what}{where}: {way}{why}"
     if verb == "command.reconcile":
         detail = result.get("detail")
         return f"looked at{where} again: {result.get('state')}" + (f", {plain(detail)}" if detail else "")
     return f"{what}{where}"
 
+
+#: How words will be delivered, as things stood when they were stored.
+WAYS: Mapping[str, str] = {
+    "steer": "it goes into the turn under way",
+    "send": "a turn is made for it",
+    "next_turn": "it comes with the next turn",
+    "recorded": "it is kept, and not delivered",
+}
 
 DEEDS: Mapping[str, str] = {
     "run.create": "made task",
@@ -163,6 +174,7 @@ DEEDS: Mapping[str, str] = {
     "task.report": "a report is recorded for",
     "policy.set": "policy changed for",
     "message.send": "a message is stored for",
+    "run.coordinate": "the coordinator is set for",
     "checkpoint.request": "a report is asked of",
     "command.release": "a verdict is recorded for",
     "command.reconcile": "looked again at",

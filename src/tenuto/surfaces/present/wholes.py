@@ -234,6 +234,7 @@ def explained_at(row: Task, at: datetime, found: Sequence[Event]) -> dict[str, A
 INTENTS: Mapping[str, str] = {
     "continue": "nothing holds it back: a turn is about to be armed",
     "run_check": "its acceptance is about to be checked",
+    "steer_turn": "words are about to be put into its turn",
     "interrupt": "its turn is about to be ended: the task is over",
     "open_conversation": "a conversation is about to be opened for it",
     "start_task": "it is about to be given a slot",

@@ -21,7 +21,7 @@ from tenuto.model.command import CommandKind as Kind
 from tenuto.model.evidence import CommandFacts, Mark, Observation, Presence, Rank
 from tenuto.model.ids import CommandId
 from tenuto.model.work import Agent
-from tenuto.ports import Check, Clock, Fuse, Halt, Order, Turn
+from tenuto.ports import Check, Clock, Fuse, Halt, Order, Steer, Turn
 from tenuto.transports import processes
 from tenuto.transports.host import carry, claim, environment, journal, lineage, objection, sight, whereabouts
 from tenuto.transports.host.bell import Bell, Deaths
@@ -153,6 +153,8 @@ class HostExecutor:
                     return await self._hand_over(command, order)
                 case Halt():
                     return await self._halt(command, order)
+                case Steer():
+                    return Unsent("a plain program reads its prompt once; nothing can be put into its turn")
                 case _ as never:
                     assert_never(never)
         except Exception as error:  # noqa: BLE001 - at the edge an unexpected failure is Unknown, never an exception

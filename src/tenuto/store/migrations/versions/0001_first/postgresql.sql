@@ -178,6 +178,8 @@ CREATE INDEX task_due ON task (look_at, id) WHERE look_at IS NOT NULL
 ;;
 CREATE INDEX task_in_line ON task (created_at, id) WHERE queued_at IS NOT NULL
 ;;
+CREATE INDEX task_of_parent ON task (parent, id) WHERE parent IS NOT NULL
+;;
 CREATE INDEX task_of_run ON task (run_id, id)
 ;;
 CREATE INDEX task_spawned ON task (spawned_by, created_at) WHERE spawned_by IS NOT NULL
@@ -447,7 +449,7 @@ CREATE TABLE message (
 ;;
 CREATE INDEX message_of_task ON message (task_id, id)
 ;;
-CREATE INDEX message_undelivered ON message (task_id, id) WHERE state IN ('carried', 'deferred', 'retry_wait')
+CREATE INDEX message_undelivered ON message (task_id, id) WHERE state IN ('ambiguous', 'carried', 'deferred', 'retry_wait')
 ;;
 CREATE FUNCTION task_moves() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'task: no such move' USING ERRCODE = 'check_violation'; END $$

@@ -186,6 +186,8 @@ CREATE INDEX task_due ON task (look_at, id) WHERE look_at IS NOT NULL
 ;;
 CREATE INDEX task_in_line ON task (created_at, id) WHERE queued_at IS NOT NULL
 ;;
+CREATE INDEX task_of_parent ON task (parent, id) WHERE parent IS NOT NULL
+;;
 CREATE INDEX task_of_run ON task (run_id, id)
 ;;
 CREATE INDEX task_spawned ON task (spawned_by, created_at) WHERE spawned_by IS NOT NULL
@@ -467,7 +469,7 @@ CREATE TABLE message (
 ;;
 CREATE INDEX message_of_task ON message (task_id, id)
 ;;
-CREATE INDEX message_undelivered ON message (task_id, id) WHERE state IN ('carried', 'deferred', 'retry_wait')
+CREATE INDEX message_undelivered ON message (task_id, id) WHERE state IN ('ambiguous', 'carried', 'deferred', 'retry_wait')
 ;;
 CREATE TRIGGER task_moves BEFORE UPDATE OF state ON task FOR EACH ROW
 WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'active' AND NEW.state = 'cancelled') OR (OLD.state = 'active' AND NEW.state = 'completed') OR (OLD.state = 'active' AND NEW.state = 'failed') OR (OLD.state = 'active' AND NEW.state = 'pending') OR (OLD.state = 'pending' AND NEW.state = 'active') OR (OLD.state = 'pending' AND NEW.state = 'cancelled') OR (OLD.state = 'pending' AND NEW.state = 'completed') OR (OLD.state = 'pending' AND NEW.state = 'failed'))
