@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from tenuto.core import reconcile
+from tenuto.core import reconcile, signs
 from tenuto.core.decide import decide
 from tenuto.core.settle import settle
 from tenuto.model.change import Commit, Row
@@ -28,6 +28,7 @@ from tenuto.model.evidence import (
     Presence,
     Rank,
     Sample,
+    Sighting,
     WorkspaceFacts,
     WorkspaceKind,
 )
@@ -37,6 +38,7 @@ from tenuto.model.ids import (
     CommandId,
     ConversationId,
     MessageId,
+    ObservationId,
     ReconciliationId,
     RunId,
     TaskId,
@@ -50,6 +52,17 @@ from tenuto.model.message import Message, MessageKind, MessagePolicy
 from tenuto.model.policy import POLICY
 from tenuto.model.reconciliation import Reconciliation, Seen
 from tenuto.model.snapshot import Registry, Snapshot
+from tenuto.model.tools import (
+    CallFacts,
+    CallState,
+    JobFacts,
+    JobState,
+    PlanFacts,
+    PlanState,
+    SessionState,
+    ToolBinding,
+    ToolFacts,
+)
 from tenuto.model.work import (
     Acceptance,
     AcceptanceKind,
@@ -320,6 +333,30 @@ def workspace(
 def acceptance(holds: bool | None) -> Observation:
     """An observation of what a claim hangs on."""
     return Observation("workspace", Rank.JOURNAL, TASK.cwd, NOW, AcceptanceFacts(holds, "it was looked at"))
+
+
+SESSION = ToolBinding("local", "s_" + "0" * 24)
+CALL = CallFacts("c" * 32, CallState.LIVE, NOW - MIN, NOW - MIN)
+JOB = JobFacts("job_" + "0" * 12, JobState.RUNNING, 1, NOW - MIN, NOW - MIN)
+PLAN = PlanFacts("p1", PlanState.ACTIVE, 3, 1, NOW - MIN)
+
+
+def with_tools(snapshot: Snapshot = IDLE, *bindings: ToolBinding) -> Snapshot:
+    """The snapshot with a session of a tool server that works for the task."""
+    return with_task(snapshot, tools=bindings or (SESSION,))
+
+
+def tools(*, at: datetime = NOW, rank: Rank = Rank.JOURNAL, **fields: Any) -> Observation:
+    """An observation of a quiet session of a tool server, in which something is different."""
+    facts = ToolFacts(SESSION, "4.0", SessionState.ACTIVE, sequence=7, active_at=NOW - MIN)
+    return Observation("local-shell", rank, SESSION.subject, at, replace(facts, **fields))
+
+
+def sighting(*, source: str = "someone", rank: int = 5, at: datetime = NOW, **said: str) -> Sighting:
+    """A recorded observation of these words."""
+    told = tuple(said.items())
+    identifier = ObservationId(new("observation"))
+    return Sighting(identifier, TASK.id, "page", source, rank, at, at, signs.digest_of(signs.edges(told)), told)
 
 
 # -- verbs

@@ -230,6 +230,12 @@ def _plan_active(case: Case) -> str | None:
     return "its plan is active" if case.is_("plan", PlanState.ACTIVE) else None
 
 
+def _spoken(case: Case) -> str | None:
+    moment = case.moment("active_at")
+    recent = moment is not None and case.now - moment <= case.snapshot.run.policy.suspect_tool
+    return "its tools were used a moment ago" if recent else None
+
+
 def _live(case: Case) -> str | None:
     return "its turn is under way, by the registry" if case.snapshot.live is not None else None
 
@@ -290,6 +296,7 @@ TABLE: tuple[Row, ...] = (
     R("11", _silent_soft, H.SUSPECT, C.MEDIUM, LOOK),
     R("12", _generating, H.RUNNING, C.MEDIUM),
     R("13", _plan_active, H.RUNNING, C.MEDIUM),
+    R("13a", _spoken, H.RUNNING, C.LOW),
     R("13b", _live, H.RUNNING, C.LOW),
     R("14", _pending, H.STARTING, C.HIGH),
     R("14", _starting, H.STARTING, C.MEDIUM),

@@ -30,9 +30,7 @@ def flaws(snapshot: Snapshot, observations: Sequence[Observation], now: datetime
     return tuple(found)
 
 
-def _dated(
-    observation: Observation, before: Sighting | None, snapshot: Snapshot, now: datetime
-) -> Iterable[Flawed]:
+def _dated(observation: Observation, before: Sighting | None, snapshot: Snapshot, now: datetime) -> Iterable[Flawed]:
     rank, about = observation.rank, observation.subject
     if observation.seen_at > now + signs.SKEW:
         yield Flawed(about, Flaw.FUTURE, "it was seen at a moment that has not come yet", rank)
@@ -59,8 +57,9 @@ def _twice(observations: Sequence[Observation]) -> Iterable[Flawed]:
     seen: dict[tuple[str, str, str], Observation] = {}
     for observation in observations:
         name = (type(observation.facts).__name__, observation.source, observation.subject)
-        other = seen.setdefault(name, observation)
-        if other is not observation:
+        other = seen.get(name)
+        seen[name] = observation
+        if other is not None:
             same = other.facts == observation.facts
             flaw = Flaw.DUPLICATED if same else Flaw.CONTRADICTORY
             why = "it was told twice" if same else "it was told twice, and differently"
@@ -83,6 +82,7 @@ def _reported(sightings: Sequence[Sighting]) -> Iterable[Flawed]:
         before = newest.get((each.source, each.subject))
         if each.seen_at > each.made_at + signs.SKEW:
             yield Flawed(each.subject, Flaw.FUTURE, f"{each.source} reported it for a moment to come", Rank.REPORTED)
+            continue
         if before is not None and each.seen_at < before.seen_at:
             why = f"{each.source} reported something older after something newer"
             yield Flawed(each.subject, Flaw.ROLLED_BACK, why, Rank.REPORTED)
