@@ -67,9 +67,10 @@ def _text(path: Path, within: Path | None) -> str | None:
         return None
     except OSError as error:
         raise Mistake(f"the playbook {path.stem} cannot be read: {error.strerror}", field="playbook") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise Mistake(f"the playbook {path.stem} is no regular file", field="playbook")
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise Mistake(f"the playbook {path.stem} is no regular file", field="playbook")
         raw = file.read(BYTES + 1)
     if len(raw) > BYTES:
         raise Mistake(f"the playbook {path.stem} has more than {BYTES} bytes", field="playbook")
