@@ -9,7 +9,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tenuto.model.evidence import Cut, How, Mark, Presence, Rank
+from tenuto.model.evidence import Cut, Ending, How, Mark, Presence, Rank
 from tenuto.model.ids import AttemptId, CommandId, TaskId, spelled
 from tenuto.transports import wire
 
@@ -22,7 +22,10 @@ ATTEMPT = AttemptId(spelled("attempt", 0x019CA4F0_1000_7ABC_8123_000000000004))
 TALK = spelled("conversation", 0x019CA4F0_1000_7ABC_8123_000000000005)
 REGISTRY = spelled("registry", 0x019CA4F0_1000_7ABC_8123_000000000006)
 PAGE = "https://chat.example/c/42"
-ENDING = wire.Ending(
+ENDING = Ending(
+    None,
+    None,
+    None,
     how=How.PAGE,
     stop="complete",
     signals=("status: working\nsummary: half of it\n",),
@@ -76,7 +79,7 @@ EXAMPLES: dict[str, wire.Frame] = {
     "begun": wire.Begun(COMMAND, NOW),
     "accepted": wire.Accepted(COMMAND, NOW, {"user_turns": "12", "message": "m-77"}),
     "ended": wire.Ended(COMMAND, NOW, ENDING, {"assistant_turns": "12"}),
-    "ended_cut": wire.Ended(COMMAND, NOW, wire.Ending(How.EXIT, signal=15, cut=Cut.INTERRUPT, survivors=0)),
+    "ended_cut": wire.Ended(COMMAND, NOW, Ending(None, 15, Cut.INTERRUPT)),
     "failed": wire.Failed(COMMAND, NOW, "the composer holds text that is not ours", no_effect=True, mendable=True),
     "unknown": wire.Unknown(COMMAND, "its journal entry cannot be read"),
     "revoke": wire.Revoke(COMMAND, 8, "it was revoked before it began"),

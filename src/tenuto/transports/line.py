@@ -91,7 +91,8 @@ class Line:
     async def inquire(self, subject: wire.Subject, within: float) -> wire.Observation | None:
         """What the executor sees of one command now; None when nothing came in time."""
         self._query += 1
-        query, answer = self._query, asyncio.get_running_loop().create_future()
+        query = self._query
+        answer: asyncio.Future[wire.Observation | None] = asyncio.get_running_loop().create_future()
         self._queries[query] = answer
         try:
             if not await self.send(wire.Inquire(query, (subject,))):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from tenuto.model.command import Accepted, Armed, Command, Outcome, Unknown, Unsent
-from tenuto.model.evidence import CommandFacts, Ending, Mark, Observation, Presence, Rank
+from tenuto.model.evidence import CommandFacts, Mark, Observation, Presence, Rank
 from tenuto.model.work import Agent
 from tenuto.ports import Executor, Order
 from tenuto.transports import ordered, wire
@@ -177,7 +177,6 @@ def _away(command: Command, before: wire.CommandSeen | None, why: str) -> Comman
 
 
 def _facts(command: Command, told: wire.CommandSeen) -> CommandFacts:
-    ending = told.ending
     return CommandFacts(
         command_id=command.id,
         attempt_id=command.attempt_id,
@@ -187,13 +186,10 @@ def _facts(command: Command, told: wire.CommandSeen) -> CommandFacts:
         launched_here=told.at_work,
         reason=told.reason,
         mendable=told.mendable,
-        ending=None if ending is None else Ending(**{name: getattr(ending, name) for name in _ENDING}),
+        ending=told.ending,
         marked_at=told.marked_at,
         proof=told.proof,
     )
-
-
-_ENDING: Final = tuple(Ending.__dataclass_fields__)
 
 
 class Executors(Mapping[str, Executor]):
@@ -214,6 +210,9 @@ class Executors(Mapping[str, Executor]):
     def __iter__(self) -> Iterator[str]:
         yield from self._here
         yield from (standing.name for standing in self._bridge.standings())
+
+    def __bool__(self) -> bool:
+        return True  # those that never came are there, too
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

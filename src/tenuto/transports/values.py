@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final
 
 from tenuto.model.evidence import Rank
@@ -56,13 +57,19 @@ def written(value: Any) -> Any:
 
 
 Reads = Callable[[Any], Any]
+Demands = Mapping[type, frozenset[str]]
 
 
-def value(kind: Any) -> Reads:
-    """A reader of one class of frozen values; it raises ValueError or TypeError and names the field."""
+def value(kind: Any, demands: Demands = MappingProxyType({})) -> Reads:
+    """A reader of one class of frozen values; it raises ValueError or TypeError and names the field.
+
+    `demands` are fields that must be said although they have a default.
+    """
     hints = typing.get_type_hints(kind)
-    readers = {one.name: _reader(hints[one.name], one.name) for one in fields(kind)}
-    needed = {one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING}
+    readers = {one.name: _reader(hints[one.name], one.name, demands) for one in fields(kind)}
+    bare = {one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING}
+    needed = {name for name in bare if type(None) not in typing.get_args(hints[name])} | demands.get(kind, frozenset())
+    absent = dict.fromkeys(bare - needed)
 
     def read(told: Any) -> Any:
         if not isinstance(told, dict):
@@ -70,12 +77,12 @@ def value(kind: Any) -> Reads:
         for name in needed:
             if told.get(name) is None:
                 raise ValueError(f"{name} is missing")
-        return kind(**{name: readers[name](told[name]) for name in readers if told.get(name) is not None})
+        return kind(**absent | {name: readers[name](told[name]) for name in readers if told.get(name) is not None})
 
     return read
 
 
-def _reader(hint: Any, name: str) -> Reads:
+def _reader(hint: Any, name: str, demands: Demands) -> Reads:
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         (hint,) = (each for each in typing.get_args(hint) if each is not type(None))
     if hint in (CommandId, AttemptId, TaskId):
@@ -83,11 +90,11 @@ def _reader(hint: Any, name: str) -> Reads:
     hint = getattr(hint, "__supertype__", hint)
     origin = typing.get_origin(hint)
     if origin is tuple:
-        return _list(_reader(typing.get_args(hint)[0], name), name)
+        return _list(_reader(typing.get_args(hint)[0], name, demands), name)
     if origin is not None and issubclass(origin, Mapping):
         return _mapping(name, texts=typing.get_args(hint)[1] is str)
     if is_dataclass(hint) and isinstance(hint, type):
-        return value(hint)
+        return value(hint, demands)
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return lambda told: hint(_is(told, str, name))
     if hint is Rank:

@@ -16,7 +16,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar, Final
 
-from tenuto.model.evidence import Cut, How, Mark, Presence, Rank
+from tenuto.model.evidence import Ending, Mark, Presence, Rank
 from tenuto.model.ids import AttemptId, CommandId, TaskId
 from tenuto.transports import values
 
@@ -102,22 +102,6 @@ class Entry:
     epoch: int
     kind: str | None = None
     conversation: str | None = None
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a turn ended: see `model.evidence.Ending`, which this becomes."""
-
-    how: How
-    exit_code: int | None = None
-    signal: int | None = None
-    cut: Cut | None = None
-    stop: str | None = None
-    signals: tuple[str, ...] = ()
-    signal_count: int = 0
-    reports: tuple[str, ...] = ()
-    output_bytes: int = 0
-    survivors: int = 0
 
 
 @dataclass(frozen=True)
@@ -404,7 +388,8 @@ FromSupervisor = Welcome | Bye | Command | Revoke | Inquire | Ping | Pong
 Frame = FromExecutor | FromSupervisor
 
 FRAMES: Final[Mapping[str, type[Frame]]] = {each.frame: each for each in typing.get_args(Frame)}
-_READERS: Final[Mapping[str, values.Reads]] = {name: values.value(kind) for name, kind in FRAMES.items()}
+_DEMANDS: Final[values.Demands] = {Ending: frozenset({"how"})}
+_READERS: Final[Mapping[str, values.Reads]] = {name: values.value(kind, _DEMANDS) for name, kind in FRAMES.items()}
 
 
 def protocol(version: int = VERSION) -> str:

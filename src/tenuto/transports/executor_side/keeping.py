@@ -187,12 +187,12 @@ class Marks:
 
     async def ended(self, ending: Ending, **proof: str) -> None:
         """The turn's own end was seen, or that it was cut short."""
-        at, told = self._clock.now(), ending_told(ending)
+        at = self._clock.now()
         line = {name: values.written(getattr(ending, name)) for name in Ending.__dataclass_fields__}
         await self._surely({"mark": Mark.ENDED.value, "at": _at(at), **line, "proof": proof})
         self.last = Mark.ENDED
         self._fuse.burn("peer.ended")
-        self._tell(wire.Ended(self.command, at, told, proof))
+        self._tell(wire.Ended(self.command, at, ending, proof))
 
     async def failed(self, reason: str, *, mendable: bool = False) -> None:
         """Nothing happened, and nothing can happen any more."""
@@ -224,15 +224,10 @@ def seen_of(told: journal.Journal) -> wire.CommandSeen:
         agent=Presence.UNKNOWN,
         reason=told.reason,
         mendable=told.mendable,
-        ending=ending_told(told.ending) if told.ending is not None else None,
+        ending=told.ending,
         marked_at=told.marked_at,
         proof=told.proof,
     )
-
-
-def ending_told(ending: Ending) -> wire.Ending:
-    """An ending as the wire says it."""
-    return wire.Ending(**{name: getattr(ending, name) for name in Ending.__dataclass_fields__})
 
 
 def _at(moment: datetime) -> str:

@@ -21,7 +21,7 @@ from tenuto.ports import Check, Clock, Order, Turn
 from tenuto.transports import ordered, wire
 from tenuto.transports.executor_side.carrying import already
 from tenuto.transports.executor_side.hands import Greeting, Sight, Tell
-from tenuto.transports.executor_side.keeping import Keeping, ending_told
+from tenuto.transports.executor_side.keeping import Keeping
 from tenuto.transports.host import journal, lineage
 from tenuto.transports.host.executor import HostExecutor
 
@@ -100,7 +100,7 @@ class Programs:
                 agent=facts.agent,
                 reason=facts.reason,
                 mendable=facts.mendable,
-                ending=ending_told(facts.ending) if facts.ending is not None else None,
+                ending=facts.ending,
                 marked_at=facts.marked_at,
                 proof=facts.proof,
                 at_work=facts.launched_here,
@@ -142,7 +142,7 @@ class Programs:
             case Mark.BEGUN:
                 self._tell(wire.Begun(command_id, told.marked_at))
             case Mark.ENDED if told.ending is not None:
-                self._tell(wire.Ended(command_id, told.marked_at, ending_told(told.ending), told.proof))
+                self._tell(wire.Ended(command_id, told.marked_at, told.ending, told.proof))
             case Mark.ACCEPTED | Mark.FAILED:
                 self._tell(already(told))
             case _:

@@ -259,7 +259,19 @@ def _ending(told: Mapping[str, object]) -> Ending:
         survivors=whole[2],
         how=How(str(told.get("how", How.EXIT))),
         stop=str(told["stop"]) if told.get("stop") else None,
+        tokens_in=_count(told, "tokens_in"),
+        tokens_out=_count(told, "tokens_out"),
+        cost=_count(told, "cost"),
+        currency=str(told["currency"]) if told.get("currency") else None,
     )
+
+
+def _count(told: Mapping[str, object], name: str) -> int | None:
+    """A number that only some executors know."""
+    held = told.get(name)
+    if held is not None and (not isinstance(held, int) or isinstance(held, bool)):
+        raise TypeError(held)
+    return held
 
 
 def _moment(told: object) -> datetime | None:
