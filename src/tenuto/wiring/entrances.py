@@ -7,6 +7,7 @@ quick command stays quick.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -116,6 +117,8 @@ class RealEntrances:
             epoch=lease.epoch if lease else None,
             owner=lease.owner if lease else None,
             host=lease.host if lease else None,
+            address=lease.address if lease else None,
+            near=lease is None or lease.host == here,
             pid=lease.pid if lease else None,
             since=lease.taken_at if lease else None,
             renewed=lease.renewed_at if lease else None,
@@ -130,8 +133,6 @@ class RealEntrances:
         )
 
     def open_desk_readonly(self) -> tuple[Desk, Callable[[], None]]:
-            address=lease.address if lease else None,
-            near=lease is None or lease.host == here,
         """A desk on which nothing can be changed."""
         from tenuto.wiring.daemon import reading_desk
 
@@ -231,4 +232,6 @@ def _last_line(log: Path) -> str:
             lines = file.read().decode("utf-8", "replace").strip().splitlines()
     except OSError:
         return "its log cannot be read"
-    return lines[-1][-300:] if lines else "its log is empty"
+    if lines:
+        return lines[-1][-300:]
+    return "its log is empty" if shutil.disk_usage(log.parent).free else f"the disk of {log} is full"

@@ -24,8 +24,10 @@ CONNECT = 3.0
 """How long a connection may take, in seconds."""
 ANSWER = 30.0
 """How long an answer may take, in seconds."""
+READ = 10.0
+"""How long an answer to a reading request may take, in seconds: the registry can be read without the supervisor."""
 TRIES = 3
-"""How often a request whose answer was lost is sent, under one key."""
+"""How often a request whose answer was lost is sent, under one key; silence is not asked again."""
 PAUSES = (0.2, 1.0)
 """How long to wait between these, in seconds."""
 BODY = 32 * 1024 * 1024
@@ -39,7 +41,11 @@ class Unreachable(Exception):
 
 
 class Lost(Exception):
-    """The request was sent and no whole answer came."""
+    """The request was sent and no whole answer came; `silent` when the time for it passed."""
+
+    def __init__(self, why: Exception) -> None:
+        super().__init__(str(why))
+        self.silent = isinstance(why, TimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +108,9 @@ class Client:
                 if not sent:
                     raise
                 continue
-            except Lost:
+            except Lost as lost:
                 sent = True
-                if method != "GET" and key is None:
+                if lost.silent or (method != "GET" and key is None):
                     break
                 continue
             if answer.status >= 400:
@@ -142,13 +148,13 @@ class Client:
         body: Mapping[str, object] | None,
         key: str | None,
     ) -> Answer:
-        connection = _Connection(self._path, self._answer)
+        connection = _Connection(self._path, min(self._answer, READ) if method == "GET" else self._answer)
         try:
             response = self._begin(connection, method, path, query, body, key)
             try:
                 raw = response.read(BODY + 1)
-            except (OSError, http.client.HTTPException):
-                raise Lost from None
+            except (OSError, http.client.HTTPException) as error:
+                raise Lost(error) from None
             if len(raw) > BODY:
                 raise Failure("http", f"the answer is larger than {BODY} bytes")
             replayed = response.headers.get("Idempotent-Replay", "").lower() == "true"
@@ -190,8 +196,8 @@ class Client:
         try:
             connection.request(method, target, body=data, headers=headers)
             return connection.getresponse()
-        except (OSError, http.client.HTTPException):
-            raise Lost from None
+        except (OSError, http.client.HTTPException) as error:
+            raise Lost(error) from None
 
 
 def _why(error: Exception) -> str:

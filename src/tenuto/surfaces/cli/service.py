@@ -26,6 +26,7 @@ PANEL = "service"
 WITHIN = 20
 LOOK_EVERY = 0.1
 LOG_TAIL = 1024 * 1024
+HUNG = "stale-alive"
 
 commands = typer.Typer()
 Within = Annotated[int, typer.Option("--within", metavar="SECONDS", min=1, max=600, help="How long to wait at most.")]
@@ -158,6 +159,8 @@ def started(this: Front, within: int) -> tuple[Glance, bool]:
     match this.entrances.spawn_supervisor_detached(timedelta(seconds=within)):
         case Spawned(glance):
             return glance, True
+        case AlreadyLed(glance) if glance.standing == HUNG:
+            raise hung(glance)
         case AlreadyLed(glance):
             return glance, False
         case NotSpawned(reason, log):
@@ -173,6 +176,10 @@ def stopped(this: Front, before: Glance, within: int) -> Glance:
     except Unreachable:
         if this.entrances.glance().standing in PRESENT:
             raise no_supervisor(f"pid {before.pid} on {before.host} holds the lease and does not answer") from None
+    except Failure as failure:
+        if failure.code == "unknown_outcome" and (glance := this.entrances.glance()).standing == HUNG:
+            raise hung(glance) from None
+        raise
     until = time.monotonic() + within
     while time.monotonic() < until:
         glance = this.entrances.glance()
@@ -184,6 +191,15 @@ def stopped(this: Front, before: Glance, within: int) -> Glance:
         f"it was asked to stop and is still there after {within} s: pid {before.pid}",
         Exit.UNKNOWN,
         mend="tenuto status, tenuto logs",
+    )
+
+
+def hung(glance: Glance) -> Failure:
+    """The supervisor is there and does not do its work; nobody starts beside it, and its death costs nothing."""
+    return Failure(
+        "no_supervisor",
+        f"pid {glance.pid} on {glance.host} leads but has not renewed its lease: it hangs, or its disk is full",
+        mend=f"tenuto doctor; if it hangs: kill -9 {glance.pid}, then tenuto start",
     )
 
 
