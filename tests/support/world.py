@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import tenuto.prompts
 from tenuto.engine.cycle import Cycle, Rest, Surroundings
 from tenuto.engine.desk import Caller, Desk, Order
 from tenuto.model.command import Accepted, Armed, Command, CommandKind, Outcome, Unknown, Unsent
@@ -36,16 +37,19 @@ from tenuto.model.evidence import (
 )
 from tenuto.model.ids import CommandId, TaskId, spelled
 from tenuto.model.lifecycle import CommandState
+from tenuto.model.policy import POLICY, Policy
 from tenuto.model.snapshot import Leadership, Role
 from tenuto.model.work import Acceptance, Agent, Wait
-from tenuto.ports import NoFuse, Turn
+from tenuto.ports import Fuse, NoFuse, Turn
 from tenuto.ports import Order as Ordered
 from tenuto.store.ledger import TableLedger
 from tenuto.store.opening import open_registry
+from tenuto.transports.playbooks import PlaybookFolders
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 OPERATOR = Caller(Role.OPERATOR, "operator")
 NAME = "played"
+BUILT_IN = Path(tenuto.prompts.__file__).parent / "playbooks"
 
 
 class SetClock:
@@ -244,13 +248,21 @@ class World:
 
 
 @asynccontextmanager
-async def world(folder: Path, *, slots: int = 20, led: bool = True) -> AsyncIterator[World]:
-    """A world in a directory. `led` False: nobody leads, and its desk changes nothing."""
+async def world(
+    folder: Path,
+    *,
+    slots: int = 20,
+    led: bool = True,
+    defaults: Policy = POLICY,
+    played: Callable[[SetClock], Played] = Played,
+    fuse: Fuse | None = None,
+) -> AsyncIterator[World]:
+    """A world in a directory. `led` False: nobody leads, and its desk changes nothing; `fuse` is the cycle's."""
     clock, minter = SetClock(), Counting()
     ledger = open_registry(folder / "state" / "registry.sqlite3", clock, minter=minter)
-    executor, workspace = Played(clock), Still(clock)
+    executor, workspace = played(clock), Still(clock)
     around = Surroundings(str(folder / "api.sock"), str(folder / "spool"), str(folder))
-    cycle = Cycle(ledger, {NAME: executor}, workspace, clock, minter, NoFuse(), around, slots)
+    cycle = Cycle(ledger, {NAME: executor}, workspace, clock, minter, fuse or NoFuse(), around, slots)
     rung: list[TaskId] = []
     stops: list[None] = []
     troubles: list[str] = []
@@ -266,6 +278,8 @@ async def world(folder: Path, *, slots: int = 20, led: bool = True) -> AsyncIter
         ring=rung.append if led else None,
         stop=(lambda: stops.append(None)) if led else None,
         troubles=lambda: troubles,
+        defaults=defaults,
+        playbooks=PlaybookFolders(folder / "config" / "playbooks", BUILT_IN),
     )
     try:
         if led:
