@@ -1,0 +1,197 @@
+"""The promises, checked after every step of a simulated world.
+
+It is told of every commit that was made and of everything that happened outside, keeps books of its own, and shares no
+code with what it judges. The first broken promise ends the world.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from datetime import datetime
+
+from tenuto.model.change import Commit
+from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
+from tenuto.model.ids import CommandId, TaskId
+from tenuto.model.lifecycle import OPEN_COMMAND, AttemptState, CommandState
+from tenuto.model.snapshot import Registry
+from tenuto.model.work import HUMAN_WAITS, Task, Wait, WaitKind, Wake
+
+SETTLED_WITHOUT_EFFECT = frozenset({CommandState.FAILED, CommandState.CANCELLED})
+
+
+class Laws:
+    """Books about one world. `tell` is called with the sentence of the first promise that was broken."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self.broken: str | None = None
+        self.epoch = 0
+        self.commands: dict[CommandId, Command] = {}
+        self.attempts: dict[str, Attempt] = {}
+        self.tasks: dict[TaskId, Task] = {}
+        self.effects: Counter[CommandId] = Counter()
+        self.checks: Counter[CommandId] = Counter()
+        self.alive: defaultdict[TaskId, set[CommandId]] = defaultdict(set)
+        self._holds: dict[str, CommandId] = {}
+        self._live: dict[TaskId, str] = {}
+        self._waits: dict[TaskId, dict[str, Wait]] = {}
+        self._ends: dict[TaskId, asyncio.Event] = {}
+        self._held = False
+        self.steps = 0
+
+    def breaks(self, sentence: str) -> None:
+        """A promise is broken."""
+        if self.broken is None:
+            self.broken = sentence
+            self._tell(sentence)
+
+    # -- what the registry took
+
+    def committed(self, commit: Commit, armed: int, epoch: int | None, now: datetime) -> None:
+        """One commit that was made under `epoch` at `now`; `armed` is how many commands it armed."""
+        self.steps += 1
+        if armed and epoch != self.epoch:
+            self.breaks(f"epoch {epoch} armed a command while epoch {self.epoch} leads")
+        for command_id in commit.frees:
+            self._holds = {scope: holder for scope, holder in self._holds.items() if holder != command_id}
+        rows = commit.puts
+        for row in rows:
+            if isinstance(row, Registry):
+                self._held = row.held_at is not None
+            elif isinstance(row, Wait):
+                self._wait(row)
+        for row in rows:
+            if isinstance(row, Attempt) and row.state is AttemptState.LIVE and row.id not in self.attempts:
+                consumed = [wake for wake in rows if isinstance(wake, Wake) and wake.consumed_by == row.id]
+                self._arming(row, consumed, now)
+        for row in rows:
+            if isinstance(row, Attempt):
+                self._attempt(row)
+            elif isinstance(row, Command):
+                self._command(row)
+        for row in rows:
+            if isinstance(row, Task):
+                self._task(row)
+        for scope, command_id in commit.holds:
+            holder = self._holds.setdefault(scope, command_id)
+            if holder != command_id:
+                self.breaks(f"{command_id} took {scope} while {holder} holds it")
+
+    def _wait(self, wait: Wait) -> None:
+        waits = self._waits.setdefault(wait.task_id, {})
+        if wait.closed_at is None:
+            waits[wait.id] = wait
+        else:
+            waits.pop(wait.id, None)
+
+    def _arming(self, attempt: Attempt, consumed: list[Wake], now: datetime) -> None:
+        """A turn is being armed: nothing that stops a task may stand, and something must have asked for it."""
+        task = self.tasks.get(attempt.task_id)
+        if task is None or task.terminal:
+            self.breaks(f"{attempt.id} was armed for a task that is {task.state if task else 'unknown'}")
+            return
+        if self._held:
+            self.breaks(f"{attempt.id} was armed while everything is held")
+        asked = any(wake.asked_by is not None for wake in consumed)  # a person may want one turn all the same
+        if task.paused_at is not None and not asked:
+            self.breaks(f"{attempt.id} was armed while its task is paused")
+        if other := self._live.get(task.id):
+            self.breaks(f"{attempt.id} was armed while {other} is live")
+        if others := self.alive[task.id]:
+            self.breaks(f"{attempt.id} was armed while an agent of {sorted(others)} still acts")
+        asking = [wait for wait in self._waits.get(task.id, {}).values() if wait.kind in HUMAN_WAITS]
+        if asking and not attempt.anyway:
+            self.breaks(f"{attempt.id} was armed while a person is asked: {asking[0].question}")
+        waiting = [
+            wait
+            for wait in self._waits.get(task.id, {}).values()
+            if wait.kind is WaitKind.TIME and wait.until is not None and wait.until > now
+        ]
+        if waiting and not attempt.anyway:
+            self.breaks(f"{attempt.id} was armed at {now} while its task waits until {waiting[0].until}")
+        if not consumed:
+            self.breaks(f"{attempt.id} was armed and nothing asked for it")
+        elif not any(wake.not_before <= now or wake.created_at > now for wake in consumed):
+            self.breaks(f"{attempt.id} was armed at {now} before any wake of it was due")
+
+    def _attempt(self, attempt: Attempt) -> None:
+        before = self.attempts.get(attempt.id)
+        if before is not None and before.outcome is not None and before.outcome is not attempt.outcome:
+            self.breaks(f"{attempt.id} had ended ({before.outcome}) and ended again ({attempt.outcome})")
+        self.attempts[attempt.id] = attempt
+        acting = any(self.commands[one].attempt_id == attempt.id for one in self.alive[attempt.task_id])
+        if acting and attempt.outcome not in (None, AttemptOutcome.RELEASED):
+            self.breaks(f"{attempt.id} is said to be over ({attempt.outcome}) while its agent still acts")
+        if attempt.outcome is None:
+            self._live[attempt.task_id] = attempt.id
+        elif self._live.get(attempt.task_id) == attempt.id:
+            del self._live[attempt.task_id]
+
+    def _command(self, command: Command) -> None:
+        before = self.commands.get(command.id)
+        self.commands[command.id] = command
+        if command.state is CommandState.ACKNOWLEDGED and (before is None or before.state is not command.state):
+            if command.evidence is None:
+                self.breaks(f"{command.id} is acknowledged without evidence")
+            if command.kind is CommandKind.SEND and not self.effects[command.id]:
+                self.breaks(f"{command.id} is acknowledged and never took effect")
+        if command.state in SETTLED_WITHOUT_EFFECT and command.kind is CommandKind.SEND and self.effects[command.id]:
+            self.breaks(f"{command.id} took effect and is said not to have happened")
+
+    def _task(self, task: Task) -> None:
+        before = self.tasks.get(task.id)
+        if before is not None and before.terminal and (before.state is not task.state or not task.terminal):
+            self.breaks(f"{task.id} had ended ({before.state}) and is {task.state}")
+        self.tasks[task.id] = task
+        if task.terminal and (event := self._ends.pop(task.id, None)) is not None:
+            event.set()
+
+    async def ended(self, task_id: TaskId) -> None:
+        """Wait until a task has ended."""
+        if not self.tasks[task_id].terminal:
+            await self._ends.setdefault(task_id, asyncio.Event()).wait()
+
+    # -- what happened outside
+
+    def effect(self, command: Command) -> None:
+        """A turn's agent has begun to act."""
+        self.steps += 1
+        row = self.commands.get(command.id)
+        if row is None:
+            self.breaks(f"{command.id} took effect and was never armed")
+        elif row.state in SETTLED_WITHOUT_EFFECT:
+            self.breaks(f"{command.id} took effect after it was said not to have happened")
+        self.effects[command.id] += 1
+        if self.effects[command.id] > 1:
+            self.breaks(f"{command.id} took effect {self.effects[command.id]} times")
+        if others := self.alive[command.task_id]:
+            self.breaks(f"{command.id} began while an agent of {sorted(others)} still acts for the same task")
+        self.alive[command.task_id].add(command.id)
+
+    def gone(self, command: Command) -> None:
+        """A turn's agent does not act any more."""
+        self.alive[command.task_id].discard(command.id)
+
+    def checked(self, command: Command) -> None:
+        """An acceptance program has begun."""
+        self.checks[command.id] += 1
+        if self.checks[command.id] > 1:
+            self.breaks(f"check {command.id} ran {self.checks[command.id]} times")
+
+    # -- looked at now and then
+
+    def still_there(self, commands: set[str], tasks: set[str], attempts: set[str]) -> None:
+        """Nothing that was recorded may have disappeared."""
+        for name, known, there in (
+            ("command", set(map(str, self.commands)), commands),
+            ("task", set(map(str, self.tasks)), tasks),
+            ("attempt", set(self.attempts), attempts),
+        ):
+            if lost := sorted(known - there):
+                self.breaks(f"a recorded {name} has disappeared: {lost[0]}")
+
+    def open(self) -> tuple[CommandId, ...]:
+        """The commands that are not settled."""
+        return tuple(command.id for command in self.commands.values() if command.state in OPEN_COMMAND)

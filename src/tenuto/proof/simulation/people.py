@@ -1,0 +1,206 @@
+"""Agents and operators: what they do, and when, drawn from the chance of their task.
+
+An agent works for minutes to hours, and then says that it goes on, that it is done, that it waits for somebody, says
+nothing, says two things, repeats the template, or is killed. An operator comes by a few times a day, settles what only
+a person can, and now and then pauses, cancels, asks or says something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING
+
+from tenuto.core.signal import TEMPLATE
+from tenuto.engine.desk import Caller, Desk
+from tenuto.model.command import Command, CommandKind
+from tenuto.model.evidence import Cut, Ending
+from tenuto.model.faults import Corrupt, Mistake, NoSupervisor, StorageFull
+from tenuto.model.ids import CommandId, TaskId
+from tenuto.model.snapshot import Role
+from tenuto.model.work import WaitKind
+from tenuto.proof.simulation.machine import Died
+
+if TYPE_CHECKING:
+    from tenuto.proof.simulation.universe import Universe
+
+OPERATOR = Caller(Role.OPERATOR, "operator")
+HOUR = 3600.0
+#: What an agent's turn comes to, and how often of a hundred times.
+SAYS = {
+    "working": 46,
+    "idle": 10,
+    "complete": 12,
+    "blocked": 6,
+    "silent": 4,
+    "two": 2,
+    "template": 2,
+    "killed": 4,
+    "waits": 10,
+    "limit": 3,
+    "fails": 1,
+}
+NOT_DONE = (Mistake, NoSupervisor, StorageFull, Corrupt, Died)
+
+
+class Agents:
+    """Implements `machine.Mind`."""
+
+    def __init__(self, universe: Universe) -> None:
+        self._universe = universe
+
+    def lasts(self, command: Command) -> float:
+        """Checks take minutes, turns from two minutes to three hours."""
+        chance = self._universe.chance(command)
+        if command.kind is CommandKind.CHECK:
+            return chance.uniform(5, 500)
+        return min(chance.lognormvariate(7.6, 0.9), 3 * HOUR)
+
+    async def ends(self, command: Command) -> Ending | None:
+        """Say what it has to say, and end."""
+        chance, universe = self._universe.chance(command), self._universe
+        if command.kind is CommandKind.CHECK:
+            return Ending(0 if universe.draining or chance.random() < 0.7 else 1, None, None)
+        said = chance.choices(list(SAYS), list(SAYS.values()))[0]
+        if universe.draining:
+            said = "complete"
+        elif not universe.plan.mishaps and said in ("silent", "two", "template", "killed"):
+            said = "working"
+        universe.say(f"agent of {command.id} ({command.task_id}) ends: {said}")
+        if said != "idle":
+            universe.ground.changed(universe.laws.tasks[command.task_id].cwd)
+        match said:
+            case "working" | "idle":
+                return _signal("status: working", "summary: a step", *(["progress: more"] if said == "working" else []))
+            case "complete":
+                return _signal("status: complete", "summary: all of it", "evidence: commit abc")
+            case "blocked":
+                return _signal("status: blocked", "summary: stuck", "needs: a decision of the operator")
+            case "silent":
+                return Ending(chance.choice((0, 0, 1)), None, None)
+            case "two":
+                return Ending(0, None, None, ("status: working\nsummary: a",) * 2, 2)
+            case "template":
+                return Ending(0, None, None, (TEMPLATE,), 1)
+            case "killed":
+                return Ending(None, 9, Cut.KILLED)
+            case _:
+                await self._tell(command, said, chance)
+                return _signal("status: working", "summary: told")
+
+    async def _tell(self, command: Command, said: str, chance: Random) -> None:
+        """Use a verb from within the turn."""
+        universe, task = self._universe, command.task_id
+        row = universe.ledger.task(task)
+        caller = Caller(Role.AGENT, "agent", task, row.lease_number if row is not None else 0)
+        until = universe.clock.now() + timedelta(seconds=chance.uniform(0.5 * HOUR, 18 * HOUR))
+        key = f"word of {command.id}"
+
+        async def act(desk: Desk) -> None:
+            if said == "fails":
+                await desk.fail(caller, task, "it cannot be done", key=key)
+            else:
+                kind = WaitKind.LIMIT if said == "limit" else WaitKind.TIME
+                await desk.wait(caller, task, kind, "until then", until=until, key=key)
+
+        await universe.asks(act, tries=3)
+
+
+def _signal(*lines: str) -> Ending:
+    return Ending(0, None, None, ("\n".join(lines),), 1)
+
+
+class Operator:
+    """One person for the whole world."""
+
+    def __init__(self, universe: Universe) -> None:
+        self._universe = universe
+        self._chance = Random(f"operator of {universe.plan.seed}")  # noqa: S311 - played chance, not a secret
+        self._visit = 0
+
+    async def live(self) -> None:
+        """Come by every few hours, for as long as the world lasts."""
+        while True:
+            draining = self._universe.draining
+            await asyncio.sleep(
+                self._chance.uniform(0.5 * HOUR, HOUR) if draining else self._chance.uniform(HOUR, 8 * HOUR)
+            )
+            self._visit += 1
+            await self._settle()
+            if not draining:
+                await self._meddle()
+
+    async def _settle(self) -> None:
+        """Whatever only a person can settle."""
+        universe = self._universe
+        desk = universe.desk
+        if desk is None:
+            return
+        for number, item in enumerate(desk.attention()):
+            if item.task_id is None or (not universe.draining and self._chance.random() < 0.15):
+                continue
+            task, key = item.task_id, f"visit {self._visit} item {number}"
+            match item.kind:
+                case "ambiguous command":
+                    await self._release(task, key)
+                case "stalled" if self._chance.random() < 0.3:
+                    await self._do(
+                        "continue anyway", lambda d, t=task, k=key: d.continue_(OPERATOR, t, anyway=True, key=k)
+                    )
+                case "stalled":
+                    await self._do("resume", lambda d, t=task, k=key: d.resume(OPERATOR, t, stalled=True, key=k))
+                case "cap wait":
+                    more = {"max-attempts": str(desk.task(task).attempts + 10)}
+                    await self._do("raise", lambda d, t=task, k=key, m=more: d.set_policy(OPERATOR, t, m, key=k))
+                case _:
+                    await self._do("answer", lambda d, t=task, k=key: d.answer(OPERATOR, t, "go on", key=k))
+        for task in universe.tasks():
+            if task.paused_at is not None and (universe.draining or self._chance.random() < 0.5):
+                await self._do("resume", lambda d, t=task.id: d.resume(OPERATOR, t))
+        if desk.registry().held_at is not None:
+            await self._do("lift", lambda d: d.hold(OPERATOR, lift=True))
+
+    async def _release(self, task: TaskId, key: str) -> None:
+        """Look, and give the verdict that is true; leave alone what still acts."""
+        universe = self._universe
+        if universe.laws.alive[task]:
+            return
+        for command in universe.ledger.commands(20, task_id=task, only_open=True):
+            happened = bool(universe.laws.effects[CommandId(command.id)])
+            await self._do(
+                f"release {happened}",
+                lambda d, c=command.id, h=happened: d.release(OPERATOR, c, happened=h, key=f"{key} {c}"),
+            )
+
+    async def _meddle(self) -> None:
+        """Something nobody needed."""
+        tasks = self._universe.tasks()
+        if not tasks:
+            return
+        task, chance, key = self._chance.choice(tasks).id, self._chance, f"visit {self._visit} more"
+        match chance.choices(
+            ["nothing", "pause", "cancel", "continue", "say", "checkpoint", "hold"], [50, 12, 4, 12, 12, 6, 4]
+        )[0]:
+            case "pause":
+                await self._do("pause", lambda d: d.pause(OPERATOR, task, key=key))
+            case "cancel":
+                await self._do("cancel", lambda d: d.cancel(OPERATOR, task, reason="enough", key=key))
+            case "continue":
+                anyway = chance.random() < 0.5
+                await self._do(
+                    f"continue anyway={anyway}", lambda d: d.continue_(OPERATOR, task, anyway=anyway, key=key)
+                )
+            case "say":
+                await self._do("say", lambda d: d.say(OPERATOR, task, "mind the gap", key=key))
+            case "checkpoint":
+                await self._do("checkpoint", lambda d: d.request_checkpoint(OPERATOR, task, key=key))
+            case "hold":
+                await self._do("hold", lambda d: d.hold(OPERATOR))
+            case _:
+                pass
+
+    async def _do(self, what: str, act: Callable[[Desk], Awaitable[object]]) -> None:
+        self._universe.say(f"operator: {what}")
+        await self._universe.asks(act, tries=2)

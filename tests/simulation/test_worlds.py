@@ -1,0 +1,85 @@
+"""A few worlds keep every promise, the same seed lives the same, and a core with a promise taken out is caught."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.simulation import spoiled
+
+from tenuto.core import reconcile
+from tenuto.proof.simulation.plan import Kind, Plan, drawn
+from tenuto.proof.simulation.run import lived, run, told
+from tenuto.proof.simulation.shrink import shrunk
+from tenuto.proof.simulation.universe import live
+
+SEEDS = 3
+
+
+@pytest.mark.timeout(300)
+def test_a_few_worlds_keep_every_promise() -> None:
+    report = run([drawn(seed, 6, 3) for seed in range(1, SEEDS + 1)], jobs=1)
+    assert [(life.plan.seed, life.broken) for life in report.broken] == []
+    assert report.turns > 20
+    assert sum(life.deaths for life in report.lives) >= SEEDS, "nobody died, so nothing was tried"
+
+
+@pytest.mark.timeout(300)
+def test_the_same_seed_lives_the_same_also_elsewhere() -> None:
+    plan = drawn(5, 3, 1)
+    here = live(plan, telling=True).transcript
+    program = "import json; from tests.simulation.spoiled import transcript; print(json.dumps(transcript(5, 3, 1)))"
+    root = Path(__file__).parents[2]
+    there = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, check=True, timeout=200)
+    assert list(here) == json.loads(there.stdout)
+    assert len(here) > 50
+
+
+@pytest.fixture
+def honest() -> Iterator[None]:
+    """Put the core back as it was."""
+    before = reconcile.of_command
+    yield
+    reconcile.of_command = before
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("spoil", spoiled.SPOILS)
+@pytest.mark.usefixtures("honest")
+def test_a_core_with_a_promise_taken_out_is_caught(spoil: str) -> None:
+    spoiled.spoil(spoil)
+    caught = next((seed for seed in range(1, 6) if lived(drawn(seed, 6, 4)).broken is not None), None)
+    assert caught is not None, "five worlds, and nobody noticed"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("honest")
+def test_a_world_that_broke_a_promise_is_made_smaller_and_told() -> None:
+    spoiled.spoil("unknown_is_gone")
+    broken = next(life for seed in range(1, 6) if (life := lived(drawn(seed, 4, 2))).broken is not None)
+    story = told(broken, tries=25)
+    assert any(line.startswith("BROKEN ") for line in story)
+    assert len(story) > 5
+
+
+def test_shrinking_leaves_only_what_is_needed() -> None:
+    whole = drawn(1, 10, 5)
+    kept = next(fault for fault in whole.faults if fault.kind is Kind.CRASH)
+
+    def breaks(plan: Plan) -> bool:
+        return kept in plan.faults and 7 in plan.tasks
+
+    small = shrunk(whole, breaks, 2_000)
+    assert (small.tasks, small.faults, small.mishaps) == ((7,), (kept,), False)
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(3600)
+def test_many_worlds_keep_every_promise() -> None:
+    report = run([replace(drawn(seed, 12, 8)) for seed in range(100, 300)], jobs=2)
+    assert [(life.plan.seed, life.broken) for life in report.broken] == []
