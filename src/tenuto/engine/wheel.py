@@ -208,4 +208,5 @@ class Wheel:
 
     async def _sleep(self, delay: float) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._bell.wait(), timeout=delay)
+            async with asyncio.timeout(delay):  # not wait_for, which can swallow a cancellation
+                await self._bell.wait()
