@@ -245,8 +245,22 @@ class FakeEntrances:
         self.reached.append(("demo", keep))
         return self.proof
 
-    def crash_matrix(self, *, points: int, seed: int, jobs: int, say: Callable[[str], None]) -> Proof:
-        self.reached.append(("crash_matrix", points, seed, jobs))
+    def crash_matrix(self, *, points: int, seed: int, jobs: int, only: str | None, say: Callable[[str], None]) -> Proof:
+        self.reached.append(("crash_matrix", points, seed, jobs, only))
+        return self.proof
+
+    def simulate(
+        self,
+        *,
+        seed: int,
+        tasks: int,
+        days: float,
+        worlds: int,
+        turns_a_day: float,
+        jobs: int,
+        say: Callable[[str], None],
+    ) -> Proof:
+        self.reached.append(("simulate", seed, tasks, days, worlds, turns_a_day, jobs))
         return self.proof
 
     def bench(self, *, seconds: int, say: Callable[[str], None]) -> Proof:

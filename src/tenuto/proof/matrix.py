@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tenuto.model.faults import Mistake
 from tenuto.proof import catalogue
-from tenuto.proof.case import Case
-from tenuto.proof.scenarios import ALL
+from tenuto.proof.case import Case, read
+from tenuto.proof.scenarios import ALL, BY_NAME
 from tenuto.surfaces.cli.entrances import Proof
 
 PATIENCE = 150.0
@@ -182,6 +183,7 @@ def run(points: int, seed: int, jobs: int, say: Callable[[str], None], only: str
     began = time.monotonic()
     told = _Teller(say)
     if only is not None:
+        _known(only)
         results = play_all([only], 1, told)
         return Report(tuple(results), 1, time.monotonic() - began)
     plays = undisturbed(jobs, told)
@@ -193,6 +195,16 @@ def run(points: int, seed: int, jobs: int, say: Callable[[str], None], only: str
     results = play_all(map(str, cases), jobs, told)
     broken = [result for result in plays.values() if result.broken]
     return Report((*broken, *results), len(plays), time.monotonic() - began)
+
+
+def _known(name: str) -> None:
+    """Raises Mistake for what is no name of a case."""
+    try:
+        scenario = read(name).scenario
+    except ValueError:
+        scenario = ""
+    if scenario not in BY_NAME:
+        raise Mistake(f"'{name}' names no case; a name begins with one of {', '.join(sorted(BY_NAME))}", field="only")
 
 
 class _Teller:
@@ -220,7 +232,7 @@ def as_proof(*, points: int, seed: int, jobs: int, say: Callable[[str], None], o
     report = run(points, seed, jobs, say, only)
     lines = [f"{result.case}\n    " + "\n    ".join(result.broken) for result in report.violations[:TOLD]]
     if report.violations:
-        lines.append("play one again: python -m tenuto.proof.worker NAME")
+        lines.append("play one again: tenuto crash-matrix --only NAME")
     summary = (
         f"{report.points} points tried over {report.scenarios} scenarios in {report.seconds:.0f} s:"
         f" most effects per command {report.most_effects}, turns lost {report.turns_lost},"

@@ -1,4 +1,4 @@
-"""The program shows what it promises: a demonstration, the crash matrix and a bench of this machine.
+"""The program shows what it promises: a demonstration, the crash matrix, a simulation and a bench of this machine.
 
 Each works in a place of its own and leaves the operator's registry alone.
 """
@@ -38,11 +38,38 @@ def crash_matrix(
     points: Annotated[int, typer.Option(min=0, max=1_000_000, help="How many kill points; 0: every one once.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="What chance begins from.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, max=64, help="How many at a time.")] = 2,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="One case by its name, as a report tells it.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Kill at every step of every path, restart, and count what the world saw."""
     this = front(context, as_json)
-    return told(this, this.entrances.crash_matrix(points=points, seed=seed, jobs=jobs, say=_progress(this)))
+    say = _progress(this)
+    return told(this, this.entrances.crash_matrix(points=points, seed=seed, jobs=jobs, only=only, say=say))
+
+
+@commands.command(rich_help_panel=PANEL)
+def simulate(
+    context: typer.Context,
+    seed: Annotated[int, typer.Option(min=0, help="What chance begins from; the same seed, the same world.")] = 1,
+    tasks: Annotated[int, typer.Option(min=1, max=10_000, help="How many tasks live at a time.")] = 20,
+    days: Annotated[float, typer.Option(min=0.05, max=10_000, help="For how many days.")] = 5.0,
+    worlds: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many seeds, from the first on.")] = 1,
+    turns_a_day: Annotated[
+        float, typer.Option("--turns-a-day", min=0.01, max=48, help="About how many turns a task takes on a day.")
+    ] = 3.0,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="How many worlds at a time.")] = 2,
+    as_json: AsJson = False,
+) -> int:
+    """Live through days of faults in a simulated world and check every promise after every step."""
+    this = front(context, as_json)
+    say = _progress(this)
+    proof = this.entrances.simulate(
+        seed=seed, tasks=tasks, days=days, worlds=worlds, turns_a_day=turns_a_day, jobs=jobs, say=say
+    )
+    return told(this, proof)
 
 
 @commands.command(rich_help_panel=PANEL)
