@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from tests.surfaces.cli_world import LIVE, MISSING, NOW, FakeEntrances, Server, 
 from tenuto.engine.residency import Standing
 from tenuto.model.faults import Corrupt, Mistake, StorageFull, UnsupportedVersion
 from tenuto.surfaces import cli
-from tenuto.surfaces.cli import app, client, door, service
+from tenuto.surfaces.cli import app, service
 from tenuto.surfaces.cli.entrances import AlreadyLed, Check, Glance, NotSpawned, Proof
 from tenuto.surfaces.cli.exits import Exit
 
@@ -192,25 +190,6 @@ def test_a_leader_that_does_not_answer_is_not_stopped_and_named(
     assert "pid 4711 on here holds the lease and does not answer" in capsys.readouterr().err
 
 
-def test_one_that_hangs_is_named_with_its_mend(
-    outside: FakeEntrances, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hung = replace(LIVE, standing="stale-alive")
-    outside.spawned = AlreadyLed(hung)
-    assert ended(outside, "start") == Exit.NO_SUPERVISOR
-    assert "pid 4711 on here leads but has not renewed its lease" in capsys.readouterr().err
-    monkeypatch.setattr(door, "Client", partial(client.Client, answer=0.2))
-    over = threading.Event()
-    server.answers["stop"] = lambda asked: (over.wait(20), None)[1]
-    outside.glances = [hung]
-    try:
-        assert ended(outside, "restart") == Exit.NO_SUPERVISOR
-    finally:
-        over.set()
-    assert "kill -9 4711, then tenuto start" in capsys.readouterr().err
-    assert [asked.verb for asked in server.asked] == ["stop"], "silence is not asked again"
-
-
 def test_restart_never_starts_beside_the_old_one(
     outside: FakeEntrances, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -279,7 +258,9 @@ def test_the_doctor_names_what_is_wrong_and_its_mend(
 
 ACTS: dict[str, Any] = {
     "demo --keep": ("demo", True),
-    "crash-matrix --points 9 --seed 4 --jobs 3": ("crash_matrix", 9, 4, 3),
+    "crash-matrix --points 9 --seed 4 --jobs 3": ("crash_matrix", 9, 4, 3, None),
+    "crash-matrix --only plain:arm.committed:1": ("crash_matrix", 0, 1, 2, "plain:arm.committed:1"),
+    "simulate --seed 4 --tasks 9 --days 2": ("simulate", 4, 9, 2.0, 1, 3.0, 2),
     "bench --seconds 2": ("bench", 2),
     "db upgrade": ("database", "upgrade", None),
     "db check": ("database", "check", None),

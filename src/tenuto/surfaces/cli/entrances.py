@@ -204,8 +204,25 @@ class Entrances(Protocol):
         """The sixty-second demonstration in a registry and directory of its own; `keep` leaves them for looking at."""
         ...
 
-    def crash_matrix(self, *, points: int, seed: int, jobs: int, say: Callable[[str], None]) -> Proof:
-        """Kill at `points` points (0: every one once), `jobs` at a time; `ok` means no invariant was broken."""
+    def crash_matrix(self, *, points: int, seed: int, jobs: int, only: str | None, say: Callable[[str], None]) -> Proof:
+        """Kill at `points` points (0: every one once), `jobs` at a time, or at `only` the one of that name.
+
+        `ok` means no invariant was broken. Raises `model.faults.Mistake` for a name that names no case.
+        """
+        ...
+
+    def simulate(
+        self,
+        *,
+        seed: int,
+        tasks: int,
+        days: float,
+        worlds: int,
+        turns_a_day: float,
+        jobs: int,
+        say: Callable[[str], None],
+    ) -> Proof:
+        """Live through `worlds` simulated worlds from `seed` on; `ok` means no promise was broken in any of them."""
         ...
 
     def bench(self, *, seconds: int, say: Callable[[str], None]) -> Proof:
