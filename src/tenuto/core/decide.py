@@ -105,6 +105,11 @@ def explain(seen: Seen, now: datetime) -> tuple[Because, ...]:
     return tuple(because for rung in rungs.CONTINUE if (because := rung(seen, now)))
 
 
+def whole(seen: Seen, now: datetime) -> tuple[tuple[str, Because | None], ...]:
+    """Every rung of the ladder by its name, with what it answers now; None for one that does not hold."""
+    return tuple((rung.__name__, rung(seen, now)) for rung in rungs.CONTINUE)
+
+
 def first(ladder: Iterable[rungs.Check], seen: Seen, now: datetime) -> Because | None:
     """The first rung that holds."""
     return next((because for rung in ladder if (because := rung(seen, now))), None)

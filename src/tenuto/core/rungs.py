@@ -347,8 +347,15 @@ def tool(seen: Seen, now: datetime) -> Because | None:
                 f"look at what it did, then: tenuto tool unbind {seen.snapshot.task.id}" if orphan else "it ends",
                 retry,
             )
-        if not reconcile.proof_needed(seen.snapshot, anyway=asked(seen, now).anyway):
-            continue
+    return busy(seen, now) if reconcile.proof_needed(seen.snapshot, anyway=asked(seen, now).anyway) else None
+
+
+def busy(seen: Seen, now: datetime) -> Because | None:
+    """What is at work in the task's tool sessions beside its turn: calls, jobs that end, a claim of the server."""
+    retry = now + TOOL_LOOK
+    for session in seen.found.tools:
+        if session.in_flight:
+            return Because(Rung.TOOL, f"a tool call is in flight: {session.subject}", "it ends", retry)
         if session.running:
             job = session.running[0]
             return Because(
@@ -390,9 +397,12 @@ def _workspace(seen: Seen, now: datetime) -> Because | None:
 
 def fence(seen: Seen, now: datetime) -> Because | None:
     """After an end that was not seen, and for *anyway*: two reconciliations with one fence, apart in time and fresh."""
+    return twice(seen, now) if reconcile.proof_needed(seen.snapshot, anyway=asked(seen, now).anyway) else None
+
+
+def twice(seen: Seen, now: datetime) -> Because | None:
+    """Two recorded looks with one fence, apart in time and fresh, of which this look is the third."""
     snapshot = seen.snapshot
-    if not reconcile.proof_needed(snapshot, anyway=asked(seen, now).anyway):
-        return None
     policy = snapshot.run.policy
     # Looks from before the last end are told by what they saw, not by the time: they say nothing about this one, and
     # the looks of quick, healthy turns before it are no sign that the workspace keeps changing.

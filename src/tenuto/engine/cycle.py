@@ -174,8 +174,11 @@ class Cycle:
 
     # -- look and reconcile
 
-    async def look(self, snapshot: Snapshot) -> Seen:
-        """Everything outside that this task's decision may hang on, laid beside its rows."""
+    async def look(self, snapshot: Snapshot, *, whole: bool = False) -> Seen:
+        """Everything outside that this task's decision may hang on, laid beside its rows.
+
+        The workspace is among it where it decides, or with `whole`.
+        """
         snapshot = self._with_released(snapshot)
         observations: list[Observation] = [
             await self._executors[command.executor].look(command)
@@ -187,8 +190,8 @@ class Cycle:
         first = self._seen(snapshot, _nothing(snapshot))
         ended = any(isinstance(o.facts, CommandFacts) and _turn_is_over(snapshot, o.facts) for o in observations)
         proof = not task.terminal and decide.needs_workspace(first, now)
-        if ended or proof:
-            plain = proof or progress.measure_plain(task.progress, snapshot.run.policy)
+        if ended or proof or whole:
+            plain = proof or whole or progress.measure_plain(task.progress, snapshot.run.policy)
             observations.append(await self._workspace.look(task.cwd, task.progress.head, plain=plain))
         if (
             task.claim is not None

@@ -22,6 +22,7 @@ from tenuto.engine.concern import concerned
 from tenuto.engine.cycle import Cycle
 from tenuto.engine.spawning import Source, Spawn, Spawning
 from tenuto.engine.standing import Standing, standing
+from tenuto.engine.supervising import Supervision
 from tenuto.engine.tokens import Tokens, Wanted
 from tenuto.model.change import KEY_LIFE, Busy, Commit, Committed, Key, KeyConflict, NotLeader, Replayed, Stale
 from tenuto.model.command import Attempt, Command
@@ -204,6 +205,7 @@ class Desk:
             ledger, minter, self._executors, playbooks, defaults, Cycle.executor_of, self._policy_with
         )
         self._tokens = Tokens(ledger, clock, minter)
+        self.supervision = Supervision(ledger, cycle, clock, minter, slots, self._one, self._must_lead)
 
     # -- names
 
