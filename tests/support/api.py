@@ -13,7 +13,7 @@ from tests.support.world import World
 from tenuto.surfaces.http.app import make_app
 from tenuto.surfaces.http.auth import Authenticator
 from tenuto.surfaces.http.feed import Feed, Pace
-from tenuto.surfaces.mcp.mounted import PATH, Mounted
+from tenuto.surfaces.mcp.mounted import PATH, at_desk
 
 TOKEN = "the-operators-token-that-is-long-enough-for-one"
 PORT = 6174
@@ -37,7 +37,7 @@ class Api:
         self.world = world
         self.feed = Feed(pace or Pace(look=0.01, comment=0.05))
         auth = Authenticator(TOKEN, world.ledger.token)
-        mounts = {PATH: Mounted(world.desk, self.feed.notify)}
+        self.mounts = mounts = {PATH: at_desk(world.desk, self.feed.notify)}
         self.app: ASGIApp = make_app(world.desk, auth, feed=self.feed, port=PORT, mounts=mounts)
         self.token = token
         self.transport = httpx2.ASGITransport(app=OverSocket(self.app), raise_app_exceptions=False)

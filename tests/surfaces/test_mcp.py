@@ -20,12 +20,14 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.support.api import PORT, TOKEN, Api
 from tests.support.world import OPERATOR, World, world
 
+from tenuto.engine.desk import Caller
 from tenuto.model.snapshot import Role
 from tenuto.prompts.skills import skills
 from tenuto.surfaces import verbs
 from tenuto.surfaces.http import schema
 from tenuto.surfaces.http.guard import BODY_BYTES
 from tenuto.surfaces.mcp import mounted, tools
+from tenuto.surfaces.mcp.ways import Way
 
 pytestmark = pytest.mark.anyio
 VERSIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
@@ -288,14 +290,16 @@ async def test_many_callers_at_once_and_the_first_of_them_loads(api: Api, it: Wo
     assert await asyncio.gather(*(one() for _ in range(8))) == ["active"] * 8
 
 
-async def test_without_the_library_it_says_what_to_install(
-    api: Api, it: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_the_library_it_says_what_to_install() -> None:
     def missing() -> mounted.Serve:
         raise ModuleNotFoundError("No module named 'mcp'", name="mcp")
 
-    monkeypatch.setattr(mounted, "_load", missing)
-    answer = await api.client.post("/mcp", json={}, headers=api.headers())
+    def nobody(_caller: Caller) -> Way:
+        raise AssertionError("nobody is served")
+
+    transport = httpx2.ASGITransport(app=mounted.Mounted(nobody, load=missing))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://tenuto") as client:
+        answer = await client.post("/mcp", json={})
     assert answer.status_code == 501
     jsonschema.validate(answer.json(), schema.ERROR)
     assert "tenuto[mcp]" in answer.json()["error"]["message"]

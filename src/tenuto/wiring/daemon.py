@@ -206,12 +206,12 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
     def make(port: int | None) -> object:
         from tenuto.surfaces.http.app import make_app
         from tenuto.surfaces.http.sessions import Sessions
-        from tenuto.surfaces.mcp.mounted import PATH, Mounted
+        from tenuto.surfaces.mcp.mounted import PATH, at_desk
 
         kept = Kept(settings.operator_token, secret)
         auth = Authenticator(kept, supervisor.ledger.token, now=supervisor.clock.now)
         sessions = Sessions(supervisor.clock.monotonic, supervisor.minter.secret)
-        mounts = {PATH: Mounted(supervisor.desk, feed.notify)}
+        mounts = {PATH: at_desk(supervisor.desk, feed.notify)}
         return make_app(
             supervisor.desk,
             auth,

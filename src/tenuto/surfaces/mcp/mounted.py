@@ -21,12 +21,23 @@ PATH = "/mcp"
 Serve = Callable[[Way, Scope, Receive, Send], Awaitable[None]]
 
 
-class Mounted:
-    """ASGI: MCP for whoever the guard let in. `notify` is called when a tool may have changed something."""
+def load() -> Serve:
+    """What serves one request; imports the library. Raises ModuleNotFoundError where it was not installed."""
+    from tenuto.surfaces.mcp.exchange import exchange
+    from tenuto.surfaces.mcp.server import make_server
 
-    def __init__(self, desk: Desk, notify: Callable[[], None]) -> None:
-        self._desk = desk
-        self._notify = notify
+    async def serve(way: Way, scope: Scope, receive: Receive, send: Send) -> None:
+        await exchange(make_server(way), scope, receive, send)
+
+    return serve
+
+
+class Mounted:
+    """ASGI: MCP for whoever the guard let in, at a way that `ways` makes for each caller."""
+
+    def __init__(self, ways: Callable[[Caller], Way], load: Callable[[], Serve] = load) -> None:
+        self._ways = ways
+        self._load = load
         self._loading = asyncio.Lock()
         self._serve: Serve | None = None
 
@@ -43,23 +54,18 @@ class Mounted:
             )
             return
         caller: Caller = scope[CALLER]
-        await serve(AtDesk(self._desk, caller, self._notify), scope, receive, send)
+        await serve(self._ways(caller), scope, receive, send)
 
     async def _furnished(self) -> Serve:
         async with self._loading:
             if self._serve is None:
-                self._serve = await asyncio.to_thread(_load)
+                self._serve = await asyncio.to_thread(self._load)
             return self._serve
 
 
-def _load() -> Serve:
-    from tenuto.surfaces.mcp.exchange import exchange
-    from tenuto.surfaces.mcp.server import make_server
-
-    async def serve(way: Way, scope: Scope, receive: Receive, send: Send) -> None:
-        await exchange(make_server(way), scope, receive, send)
-
-    return serve
+def at_desk(desk: Desk, notify: Callable[[], None]) -> Mounted:
+    """MCP at this desk. `notify` is called when a tool may have changed something."""
+    return Mounted(lambda caller: AtDesk(desk, caller, notify))
 
 
 async def _refuse(send: Send, status: int, code: str, message: str, **more: str) -> None:
