@@ -152,7 +152,7 @@ def load(environ: Mapping[str, str], config: Path | None = None, db: str | None 
     slots = told.pop("slots", settings.slots)
     if not isinstance(slots, int) or isinstance(slots, bool) or not 1 <= slots <= 10_000:
         raise Mistake("slots is a whole number from 1 to 10000", field="slots")
-    settings = _with_port(_with_others(settings, told), told, environ)
+    settings = _with_executors(_with_port(_with_others(settings, told), told, environ), told)
     if told:
         raise Mistake(f"{config_file}: there is no setting '{sorted(told)[0]}'", field=sorted(told)[0])
     return replace(settings, slots=slots, policy=policy_with(POLICY, policy))

@@ -184,6 +184,8 @@ class Bridge:
     def _refusal(self, hello: wire.Hello, may: Callable[[str], bool]) -> tuple[wire.Farewell, str] | None:
         if not wire.NAME.fullmatch(hello.name):
             return wire.Farewell.NAME, "a name is up to 64 of a-z, 0-9, dot, dash and underscore"
+        if not wire.LIFE.fullmatch(hello.incarnation):
+            return wire.Farewell.PROTOCOL, "an incarnation is 8 to 64 letters, digits, dashes and underscores"
         name = wire.full_name(hello.kind, hello.name)
         if not may(name):
             return wire.Farewell.NAME, f"this token is not for {name}"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, assert_never
 
 from tenuto.model.ids import SHAPE, CommandId
-from tenuto.ports import Check, Halt, Order, Turn
+from tenuto.ports import Check, Halt, Order, Steer, Turn
 
 
 class NotAnOrder(ValueError):
@@ -34,8 +34,10 @@ def payload_of(order: Order) -> Mapping[str, object]:
             return {**told, "prompt": order.prompt} if isinstance(order, Turn) else told
         case Halt(target, grace):
             return {"type": "halt", "target": target, "grace": grace.total_seconds()}
-        case _:
-            raise NotAnOrder(f"there is no way to tell a {type(order).__name__} over the wire")
+        case Steer(text, target, turn):
+            return {"type": "steer", "text": text, "target": target, "turn": turn}
+        case _ as never:
+            assert_never(never)
 
 
 def order_of(payload: Mapping[str, object]) -> Order:
@@ -46,12 +48,18 @@ def order_of(payload: Mapping[str, object]) -> Order:
         case "check":
             return Check(**_program(payload))
         case "halt":
-            target = _text(payload, "target")
-            if not SHAPE.fullmatch(target) or not target.startswith("c-"):
-                raise NotAnOrder("target names no command")
-            return Halt(CommandId(target), _duration(payload, "grace"))
+            return Halt(_target(payload), _duration(payload, "grace"))
+        case "steer":
+            return Steer(_text(payload, "text"), _target(payload), _text(payload, "turn"))
         case other:
             raise NotAnOrder(f"there is no order of type {str(other)[:64]!r}")
+
+
+def _target(payload: Mapping[str, object]) -> CommandId:
+    target = _text(payload, "target")
+    if not SHAPE.fullmatch(target) or not target.startswith("c-"):
+        raise NotAnOrder("target names no command")
+    return CommandId(target)
 
 
 def _program(payload: Mapping[str, object]) -> dict[str, Any]:

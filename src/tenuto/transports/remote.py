@@ -49,6 +49,11 @@ class RemoteExecutor:
         line = self._line()
         return line is not None and capability in line.hello.capabilities
 
+    def can_steer(self, turn: Command) -> bool:
+        """Whether it says that it can, and has said what it calls the turn that this command began."""
+        told = self._known.last.get(turn.id)
+        return self.capable("steer") and told is not None and told.mark is Mark.ACCEPTED and "turn" in told.proof
+
     def serves(self, identity: str) -> bool:
         """Whether it says that it reaches this conversation now."""
         line = self._line()

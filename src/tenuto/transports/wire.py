@@ -34,6 +34,9 @@ LIMIT: Final = 2 << 20
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 """What an executor may be called."""
 
+LIFE: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
+"""How the incarnation of a journal is spelled."""
+
 
 class Refused(StrEnum):
     """Why a frame is not read."""

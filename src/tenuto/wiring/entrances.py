@@ -199,6 +199,12 @@ class RealEntrances:
 
         return stdio.serve(self)
 
+    def host(self, name: str, addresses: Sequence[str], token: Path, journal: Path | None) -> int:
+        """A host executor of its own."""
+        from tenuto.wiring import hosting
+
+        return hosting.host(self.settings, name, addresses, token, journal)
+
     def doctor(self) -> Sequence[Check]:
         """Look at everything; changes nothing."""
         from tenuto.wiring.doctor import checks

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from tenuto import __version__
 from tenuto.surfaces.cli import (
+    hosting,
     outside,
     proofs,
     running,
@@ -72,7 +73,7 @@ program = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for room in (service, tokens, running, spawning, work, understanding, words, supervision, outside, proofs):
+for room in (service, tokens, hosting, running, spawning, work, understanding, words, supervision, outside, proofs):
     program.add_typer(room.commands)
 
 

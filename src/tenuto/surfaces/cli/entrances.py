@@ -189,6 +189,14 @@ class Entrances(Protocol):
         """
         ...
 
+    def host(self, name: str, addresses: Sequence[str], token: Path, journal: Path | None) -> int:
+        """Run programs here for a supervisor at one of `addresses` (none: the configured ones) until stopped.
+
+        0 after a clean stop, 4 when the supervisor does not want it, 1 when something failed. Raises
+        `model.faults.Mistake` for a name or an address that is none.
+        """
+        ...
+
     def doctor(self) -> Sequence[Check]:
         """Look at every dependency, lease, schema, directory, permission and executor; changes nothing."""
         ...

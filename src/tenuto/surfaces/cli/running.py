@@ -112,6 +112,12 @@ def run(
     coordinator: Annotated[
         bool, typer.Option("--coordinator", help="The task is told what the run's other tasks come to.")
     ] = False,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on", metavar="EXECUTOR", help="Which executor runs it: host:NAME; else this machine.", show_default=False
+        ),
+    ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Do not watch; come back with 'tenuto follow'.")] = False,
     key: Key = None,
     as_json: AsJson = False,
@@ -123,7 +129,7 @@ def run(
         "objective": texts.read(objective_file, "objective", "--objective-file"),
         "title": title,
         "cwd": str(cwd.absolute()),
-        "agent": {"argv": words(program, "--program"), "resumable": resumable, "env": env or []},
+        "agent": {"argv": words(program, "--program"), "resumable": resumable, "env": env or [], "on": on},
         "acceptance": acceptance(accept_check, accept_file, accept_commit),
         "auto_resume": "manual" if manual else "on",
         "max_attempts": max_attempts,

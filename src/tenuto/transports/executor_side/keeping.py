@@ -19,9 +19,8 @@ from tenuto.model.ids import CommandId
 from tenuto.ports import Clock, Fuse
 from tenuto.transports import processes, values, wire
 from tenuto.transports.executor_side.hands import Greeting, OldEpoch, OtherRegistry, Tell
-from tenuto.transports.host import claim, journal
+from tenuto.transports.host import claim, journal, whereabouts
 
-INCARNATION: Final = "incarnation"
 REGISTRY: Final = "registry"
 SUMMARY: Final = 1000
 """Of how many commands a greeting tells, the newest."""
@@ -42,13 +41,12 @@ class Keeping:
     def open(self) -> None:
         """Make the directory and its incarnation, or find them; OSError when that cannot be."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self._line(INCARNATION) is None:
-            self._write_once(INCARNATION, os.urandom(12).hex())
+        whereabouts.settle_in(self.folder)
         self.registry = self._line(REGISTRY)
 
     def incarnation(self) -> str:
         """Which life of the directory this is; OSError when it was taken away."""
-        found = self._line(INCARNATION)
+        found = whereabouts.incarnation_of(self.folder)
         if found is None:
             raise FileNotFoundError(f"{self.folder} has lost its incarnation")
         return found
