@@ -7,84 +7,52 @@ An agent is held to its own task before anything is looked up, so that it cannot
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 
 from tenuto.engine.desk import Caller, Desk, Order
 from tenuto.engine.spawning import Spawn
 from tenuto.engine.tokens import Wanted
 from tenuto.model.faults import Mistake, NotAllowed
-from tenuto.model.ids import CommandId, TaskId
+from tenuto.model.ids import CommandId
 from tenuto.model.message import MessagePolicy
 from tenuto.model.snapshot import Role
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume, ReportKind, WaitKind
 from tenuto.surfaces import present
-from tenuto.surfaces.routes import ROUTES, Route
+from tenuto.surfaces.parameters import (
+    PAGE,
+    After,
+    Amount,
+    Answer,
+    Argument,
+    Instant,
+    Label,
+    Line,
+    Name,
+    Nothing,
+    Number,
+    Objective,
+    OneCommand,
+    OneRun,
+    OneTask,
+    Params,
+    Path,
+    Said,
+    Title,
+    Variable,
+    Verb,
+    after_of,
+    moment,
+    no_nul,
+    own,
+)
 
-KIB = 1024
-PAGE = 1000
-DIGITS = 18
-
+__all__ = ["VERBS", "Verb", "after_of", "allowed", "call", "mistake", "own", "parsed", "spooled"]
 
 # -- parameters
-
-
-def _no_nul(text: str) -> str:
-    if "\x00" in text:
-        raise ValueError("must not hold a NUL character")
-    return text
-
-
-def _after(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Name = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z-]{4,40}$")]
-Line = Annotated[str, StringConstraints(max_length=8 * KIB), AfterValidator(_no_nul)]
-Said = Annotated[str, StringConstraints(min_length=1, max_length=64 * KIB), AfterValidator(_no_nul)]
-Objective = Annotated[str, StringConstraints(min_length=1, max_length=256 * KIB), AfterValidator(_no_nul)]
-Title = Annotated[str, StringConstraints(max_length=200), AfterValidator(_no_nul)]
-Argument = Annotated[str, StringConstraints(max_length=32 * KIB), AfterValidator(_no_nul)]
-Path = Annotated[str, StringConstraints(min_length=1, max_length=4 * KIB), AfterValidator(_no_nul)]
-Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
-Label = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_no_nul)]
-Instant = Annotated[str, StringConstraints(min_length=1, max_length=40)]
-Number = Annotated[str, StringConstraints(min_length=1, max_length=40)]
-Known = StringConstraints(pattern=rf"^([0-9]{{1,{DIGITS}}}-)?[0-9]{{1,{DIGITS}}}$")
-After = Annotated[str, BeforeValidator(_after), Known]
-Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
-
-
-class Params(BaseModel):
-    """Parameters of a verb: nothing unknown, everything bounded."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Nothing(Params):
-    """A verb that takes nothing."""
-
-
-class OneRun(Params):
-    """A run, by its identifier or a part of it."""
-
-    run: Name
-
-
-class OneTask(Params):
-    """A task, by its identifier or a part of it; a run where the verb takes runs."""
-
-    task: Name
-
-
-class OneCommand(Params):
-    """A command, by its identifier or a part of it."""
-
-    command: Name
 
 
 class Listed(Params):
@@ -107,19 +75,20 @@ class ListedCommands(Params):
 
 
 class AgentParams(Params):
-    """What works on a task. `env` holds names of variables, never values."""
+    """What works on a task. `env` holds names of variables, never values; `on` names the executor that carries it."""
 
     adapter: Label = "program"
     argv: Annotated[list[Argument], Field(min_length=1, max_length=256)]
     resumable: bool = False
-    env: Annotated[list[Variable], Field(max_length=64)] = []
+    env: Annotated[list[Variable], Field(max_length=64, default_factory=list)]
+    on: Annotated[str, StringConstraints(pattern=r"^(host|agent|ext):[a-z0-9][a-z0-9._-]{0,63}$")] | None = None
 
 
 class AcceptanceParams(Params):
     """What must hold before a claim of completion ends the task."""
 
     kind: Literal["none", "check", "file", "commit"] = "none"
-    argv: Annotated[list[Argument], Field(max_length=256)] = []
+    argv: Annotated[list[Argument], Field(max_length=256, default_factory=list)]
     path: Path | None = None
 
 
@@ -133,7 +102,7 @@ class Create(Params):
     acceptance: AcceptanceParams = AcceptanceParams()
     auto_resume: Literal["on", "manual"] = "on"
     max_attempts: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    policy: Annotated[dict[Label, Amount], Field(max_length=64)] = {}
+    policy: Annotated[dict[Label, Amount], Field(max_length=64, default_factory=dict)]
     coordinator: bool = False
 
 
@@ -145,7 +114,7 @@ class Spawned(Params):
 
     prompt: Objective
     title: Title = ""
-    playbook: Annotated[str, StringConstraints(min_length=1, max_length=80), AfterValidator(_no_nul)] | None = None
+    playbook: Annotated[str, StringConstraints(min_length=1, max_length=80), AfterValidator(no_nul)] | None = None
     run: Name | None = None
     parent: Name | None = None
     cwd: Path | None = None
@@ -293,43 +262,6 @@ class Released(OneCommand):
 
 # -- handlers
 
-Answer = dict[str, Any]
-P = TypeVar("P", bound=Params)
-Handler = Callable[[Desk, Caller, P, str | None], Awaitable[Answer]]
-
-
-def own(desk: Desk, caller: Caller, given: str) -> TaskId:
-    """The task that is meant, if the caller may use verbs of it."""
-    if caller.role is not Role.OPERATOR:
-        mine = str(caller.task_id or "")
-        bare = given.strip().lower().removeprefix("t-")
-        if len(bare) < 4 or not (mine.removeprefix("t-").startswith(bare) or mine.endswith(bare)):
-            raise NotAllowed("this token opens one task only", field="task")
-        given = mine
-    task_id = desk.task_id(given)
-    caller.may(task_id)
-    return task_id
-
-
-def after_of(given: str) -> int:
-    """The number in `n` or `epoch-n`."""
-    return int(given.rpartition("-")[2])
-
-
-def moment(given: str | None, field: str) -> datetime | None:
-    """An instant with its offset; raises Mistake for anything else."""
-    if given is None:
-        return None
-    try:
-        at = datetime.fromisoformat(given)
-        if at.tzinfo is None:
-            raise Mistake(f"{field} needs an offset, as in 2026-03-01T12:00:00Z", field=field)
-        at.astimezone()
-    except (ValueError, OverflowError):
-        raise Mistake(f"{field} is no instant; write it as 2026-03-01T12:00:00Z", field=field) from None
-    return at
-
-
 async def _status(desk: Desk, caller: Caller, params: Nothing, key: str | None) -> Answer:
     return present.status(
         desk.registry(), desk.leadership(), desk.standing(), desk.counts(), desk.troubles(), desk.now()
@@ -365,7 +297,7 @@ async def _create(desk: Desk, caller: Caller, params: Create, key: str | None) -
         title=title[:200],
         objective=params.objective,
         cwd=params.cwd,
-        agent=Agent(agent.adapter, tuple(agent.argv), agent.resumable, tuple(agent.env)),
+        agent=Agent(agent.adapter, tuple(agent.argv), agent.resumable, tuple(agent.env), agent.on),
         acceptance=Acceptance(AcceptanceKind(acceptance.kind), tuple(acceptance.argv), acceptance.path),
         auto_resume=AutoResume(params.auto_resume),
         max_attempts=params.max_attempts,
@@ -394,7 +326,7 @@ async def _spawn(desk: Desk, caller: Caller, params: Spawned, key: str | None) -
         cwd=params.cwd,
         agent=None
         if agent is None
-        else Agent(agent.adapter, tuple(agent.argv), agent.resumable, tuple(agent.env)),
+        else Agent(agent.adapter, tuple(agent.argv), agent.resumable, tuple(agent.env), agent.on),
         auto_close=params.auto_close,
         unattended=params.unattended,
         hand_over=params.hand_over,
@@ -572,31 +504,6 @@ async def _release(desk: Desk, caller: Caller, params: Released, key: str | None
 
 
 # -- the table
-
-
-@dataclass(frozen=True)
-class Verb:
-    """One verb: its name, what it takes, who may use it, and what carries it out.
-
-    `spooled` verbs may be left in the spool by an agent while no supervisor listens.
-    """
-
-    name: str
-    summary: str
-    params: type[Params]
-    act: Callable[[Desk, Caller, Any, str | None], Awaitable[Answer]]
-    roles: frozenset[Role] = frozenset({Role.OPERATOR})
-    spooled: bool = False
-
-    @property
-    def route(self) -> Route:
-        """Where it is found over HTTP."""
-        return ROUTES[self.name]
-
-    @property
-    def mutates(self) -> bool:
-        """Whether it may change something."""
-        return not self.route.reads
 
 
 LEADING = frozenset({Role.OPERATOR, Role.COORDINATOR})
