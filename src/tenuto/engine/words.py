@@ -43,9 +43,7 @@ def checked(party: Party, policy: MessagePolicy, corrective: str | None, key: st
         raise NotAllowed("only the operator and a run's coordinator may call words corrective", field="corrective")
 
 
-def reached(
-    reader: Reader, role: Role, mine: TaskId | None, given: str, resolve: Callable[[str], TaskId]
-) -> TaskId:
+def reached(reader: Reader, role: Role, mine: TaskId | None, given: str, resolve: Callable[[str], TaskId]) -> TaskId:
     """The task that words are meant for; raises NotAllowed where it is out of the speaker's reach."""
     if role is Role.OPERATOR:
         return resolve(given)

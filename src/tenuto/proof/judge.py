@@ -102,6 +102,7 @@ class Book:
         self._waits = _all(registry, "wait")
         self._wakes = _all(registry, "wake")
         self._messages = _all(registry, "message")
+        self._texts = {row["id"]: row["body"] or "" for row in _all(registry, "text")}
         self._talks = _all(registry, "conversation")
         self._holds = _all(registry, "hold")
         self._events = registry.execute(
@@ -180,8 +181,13 @@ class Book:
         return sorted(one for one in unresolved if self.by_id[one]["state"] != "ambiguous")
 
     def messages(self) -> Iterator[str]:
-        """What was said has been delivered, or was dropped with its task."""
+        """What was said has been delivered once, or was dropped with its task."""
+        sent = [row for row in self.by_id.values() if row["state"] == "acknowledged" and not row["late"]]
+        told = [self._texts.get(row["payload"], "") for row in sent]
         for message in self._messages:
+            readings = sum(f"message {message['id']} from" in text for text in told)
+            if readings > 1:
+                yield f"a message ({message['kind']}) was put into {readings} turns"
             if message["state"] not in ("delivered", "dropped"):
                 yield f"a message ({message['kind']}) is {message['state']} at the end"
                 continue

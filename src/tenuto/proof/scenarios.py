@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from tenuto.engine.desk import Caller, Order
+from tenuto.engine.desk import Caller, Done, Order
 from tenuto.model.fact import FactKind as Fact
 from tenuto.model.lifecycle import TaskState
+from tenuto.model.message import MessagePolicy
 from tenuto.model.snapshot import Role
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume
 from tenuto.proof.person import OPERATOR, Person
@@ -148,6 +149,26 @@ async def _say(person: Person) -> None:
     await person.effects(1)
     await person.once("say", lambda key: person.desk.say(OPERATOR, person.task_id, "use the blue one", key=key))
     person.stage.mark("go")
+
+
+async def _say_now(person: Person) -> None:
+    """Words that are wanted now, to a program that takes none in its turn: they make the next one."""
+    await person.effects(1)
+    await person.once("say", lambda key: _now(person, key))
+    person.stage.mark("go")
+
+
+async def _say_in_pause(person: Person) -> None:
+    """Words of the operator to a task that is paused and idle: one turn is made for them."""
+    await person.effects(1)
+    await person.once("pause", lambda key: person.desk.pause(OPERATOR, person.task_id, key=key))
+    person.stage.mark("go")
+    await person.ended(1)
+    await person.once("say", lambda key: _now(person, key))
+
+
+async def _now(person: Person, key: str) -> Done:
+    return await person.desk.say(OPERATOR, person.task_id, "use the blue one", policy=MessagePolicy.STEER_NOW, key=key)
 
 
 async def _checkpoint(person: Person) -> None:
@@ -309,6 +330,18 @@ ALL: tuple[Scenario, ...] = (
         f"await go; {done_at(2)}",
         script=_say,
         expects=FACTS({Fact.MESSAGE_STORED, Fact.MESSAGE_CARRIED, Fact.MESSAGE_DELIVERED}),
+    ),
+    Scenario(
+        "message-now",
+        f"await go; {done_at(2, 'echo nothing to say')}",
+        script=_say_now,
+        expects=FACTS({Fact.MESSAGE_CARRIED, Fact.MESSAGE_DELIVERED}),
+    ),
+    Scenario(
+        "message-in-pause",
+        f"await go; {done_at(2)}",
+        script=_say_in_pause,
+        expects=FACTS({Fact.TASK_PAUSED, Fact.MESSAGE_CARRIED, Fact.MESSAGE_DELIVERED}),
     ),
     Scenario(
         "checkpoint",
