@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -27,8 +27,21 @@ def programs() -> Path | None:
 class Server:
     """A running server; every call of `database` makes an empty database of its own."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self, port: int, control: Callable[..., None]) -> None:
+        self.port = self._port = port
+        self._control = control
+
+    def restart(self, how: str = "fast") -> None:
+        """Stop it (`immediate`: as if it had crashed) and start it again."""
+        self._control("-m", how, "restart")
+
+    def stop(self, how: str = "fast") -> None:
+        """Stop it until `start`."""
+        self._control("-m", how, "stop")
+
+    def start(self) -> None:
+        """Start it again."""
+        self._control("start")
 
     def url(self, name: str) -> str:
         return f"postgresql://app@127.0.0.1:{self._port}/{name}"
@@ -43,8 +56,8 @@ class Server:
 
 
 @contextmanager
-def server() -> Iterator[Server]:
-    """Start a server that forgets durability, for tests that do not kill it. As root, it runs as postgres."""
+def server(*, durable: bool = False) -> Iterator[Server]:
+    """Start a server; unless `durable` it forgets, for tests that do not kill it. As root, it runs as postgres."""
     where = programs()
     if where is None:
         raise RuntimeError("PostgreSQL is not installed")
@@ -55,7 +68,7 @@ def server() -> Iterator[Server]:
         shutil.chown(directory, "postgres")
         become = ["runuser", "-u", "postgres", "--"]
     port = _free_port()
-    quick = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"
+    quick = "" if durable else "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"
     options = f"-c listen_addresses=127.0.0.1 -p {port} -k {directory} {quick}"
     data = str(directory / "data")
 
@@ -66,11 +79,15 @@ def server() -> Iterator[Server]:
         run(
             str(where / "initdb"), "-D", data, "-U", "app", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"
         )
-        run(str(where / "pg_ctl"), "-D", data, "-w", "-l", str(directory / "log"), "-o", options, "start")
+
+        def control(*how: str) -> None:
+            run(str(where / "pg_ctl"), "-D", data, "-w", "-l", str(directory / "log"), "-o", options, *how)
+
+        control("start")
         try:
-            yield Server(port)
+            yield Server(port, control)
         finally:
-            run(str(where / "pg_ctl"), "-D", data, "-m", "immediate", "stop")
+            control("-m", "immediate", "stop")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from tenuto.model.faults import Corrupt, Mistake, UnsupportedVersion
+from tenuto.model.faults import Corrupt, Mistake, OutOfReach, UnsupportedVersion
 from tenuto.surfaces.cli.entrances import Check
 from tenuto.wiring.outside import Outside
 
@@ -100,11 +100,18 @@ def _private(name: str, path: Path, *, needed: bool) -> Check:
 
 
 def _registry(outside: Outside) -> Check:
-    from tenuto.store.opening import PRESENT, version_of
+    from tenuto.store.opening import PRESENT, server, version_of
 
-    path = outside.settings.registry_path
+    path = outside.settings.shown_database
     try:
-        version = version_of(path)
+        if outside.settings.server:
+            version = server(outside.settings.database).version()
+        else:
+            version = version_of(outside.settings.registry_path)
+    except OutOfReach as error:
+        return Check("registry", False, f"{path}: {error}", "start the database server, or mend `database`")
+    except Mistake as mistake:
+        return Check("registry", False, mistake.message, "pip install 'tenuto[postgres]'")
     except (Corrupt, UnsupportedVersion) as error:
         return Check("registry", False, str(error), "tenuto db check, or restore a backup")
     if version is None:
@@ -118,6 +125,8 @@ def _lease(outside: Outside) -> Check:
         glance = outside.glance()
     except (Corrupt, UnsupportedVersion) as error:
         return Check("supervisor", False, str(error), "tenuto db check")
+    except (OutOfReach, Mistake) as error:
+        return Check("supervisor", None, f"its lease cannot be read: {error}")
     told = glance.standing + (f", pid {glance.pid}, epoch {glance.epoch}" if glance.pid else "")
     mends = {
         "missing": "tenuto start",
@@ -133,7 +142,11 @@ def _lease(outside: Outside) -> Check:
 def _door(outside: Outside) -> Check:
     path = outside.settings.socket
     if not path.exists():
-        led = outside.glance().standing == "live"
+        try:
+            glance = outside.glance()
+        except (OutOfReach, Corrupt, UnsupportedVersion, Mistake):
+            return Check("API socket", None, "not there")
+        led = glance.standing == "live" and glance.address in (None, str(path))
         return Check("API socket", not led, "not there", "tenuto restart" if led else "")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(timedelta(seconds=2).total_seconds())

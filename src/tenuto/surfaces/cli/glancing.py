@@ -35,6 +35,7 @@ def status(entrances: Entrances, out: Out) -> None:
     out.pairs(
         [
             ("process", f"{glance.pid} on {glance.host}" if glance.pid is not None else None),
+            ("answers at", glance.address if _elsewhere(entrances, glance) else None),
             ("epoch", glance.epoch),
             ("since", since(glance.since, now)),
             ("lease until", since(glance.until, now) if glance.released is None else None),
@@ -44,11 +45,17 @@ def status(entrances: Entrances, out: Out) -> None:
             ("place", f"{places.home} (from {places.home_from})"),
             ("tasks", counted or "none"),
             ("unsettled", f"{glance.open_commands} commands" if glance.open_commands else None),
+            *(("trouble", trouble) for trouble in glance.troubles),
             ("held", f"everything, by {glance.held_by}, {since(glance.held_at, now)}" if glance.held_at else None),
         ]
     )
     if glance.standing not in PRESENT:
         out.note("start one with: tenuto start")
+
+
+def _elsewhere(entrances: Entrances, glance: Glance) -> bool:
+    """Whether whoever leads answers at another socket than this home's."""
+    return glance.standing in PRESENT and glance.address not in (None, str(entrances.places.socket))
 
 
 def told(entrances: Entrances, glance: Glance) -> dict[str, object]:
@@ -71,6 +78,9 @@ def told(entrances: Entrances, glance: Glance) -> dict[str, object]:
         "home": str(places.home),
         "home_from": places.home_from,
         "socket": str(places.socket),
+        "address": glance.address,
+        "on_this_host": glance.near,
+        "troubles": list(glance.troubles),
         "held": None if glance.held_at is None else {"at": _instant(glance.held_at), "by": glance.held_by},
         "tasks": dict(glance.tasks),
         "open_commands": glance.open_commands,
