@@ -516,8 +516,9 @@ class TableReader:
     def _connected(self) -> Connection:
         connection: Connection | None = getattr(self._mine, "connection", None)
         if connection is not None and self._dialect.lost(connection):
+            self._mine.connection = None
             with self._lock:
-                self._connections.remove(connection)
+                self._connections = [other for other in self._connections if other is not connection]
             connection.close()
             connection = None
         if connection is None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from tenuto.surfaces.cli.client import Client, Unreachable
 from tenuto.surfaces.cli.entrances import Entrances
 from tenuto.surfaces.cli.exits import Failure, no_supervisor
+from tenuto.model.faults import Corrupt, OutOfReach, UnsupportedVersion
 from tenuto.surfaces.routes import PREFIX, ROUTES, address
 
 Answer = Mapping[str, object]
@@ -32,6 +33,8 @@ class Door:
         self._entrances = entrances
         self._note = note
         self._noted = False
+        #: Who leads on another machine, in a sentence, once that is known.
+        self._far = ""
 
     @cached_property
     def _agent(self) -> str:
@@ -45,14 +48,42 @@ class Door:
 
     def operator_token(self) -> str:
         """The operator's token, "" when there is none yet. Raises Failure when it is not this user's to read."""
-        path = self._entrances.places.operator_token
+        return _token_in(self._entrances.places.operator_token)
+
+    @cached_property
+    def _leader(self) -> Client | None:
+        """Whoever leads this registry from another home on this machine; None when nobody does, or it cannot be told."""
         try:
-            with path.open("rb") as file:
-                return file.read(TOKEN_BYTES).decode("ascii").strip()
-        except FileNotFoundError:
-            return ""
-        except (OSError, UnicodeDecodeError):
-            raise Failure("not_allowed", f"the operator's token cannot be read: {path}", mend="tenuto doctor") from None
+            glance, places = self._entrances.glance(), self._entrances.places
+        except (OutOfReach, Corrupt, UnsupportedVersion):
+            return None
+        if glance.standing not in ("live", "stop-fenced") or glance.address in (None, str(places.socket)):
+            return None
+        if not glance.near:
+            self._far = f"pid {glance.pid} leads, on {glance.host}: ask there"
+            return None
+        address = Path(str(glance.address))
+        token = self._agent or _token_in(address.with_name(places.operator_token.name))
+        self._note(f"pid {glance.pid} leads, of another home: {address.parent}")
+        return Client(address, token)
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | None = None,
+        key: str | None = None,
+    ) -> object:
+        """What the supervisor of this home answers, or whoever leads its registry from another one."""
+        try:
+            return self._client.ask(method, path, query=query, body=body, key=key).value
+        except Unreachable:
+            leader = self._leader
+            if leader is None:
+                raise
+            return leader.ask(method, path, query=query, body=body, key=key).value
 
     def read(self, verb: str, params: Mapping[str, object], *, quiet: bool = False) -> Answer:
         """What a reading verb answers, from the supervisor or, without one, from the registry itself.
@@ -61,30 +92,30 @@ class Door:
         """
         method, path, query = address(verb, given(params))
         try:
-            return answered(self._client.ask(method, path, query=_query(query)).value)
+            return answered(self._ask(method, path, query=_query(query)))
         except Unreachable as why:
             if not self._noted and not quiet:
                 self._noted = True
-                self._note(f"no supervisor is running ({why}): this is what the registry says")
+                self._note(f"no supervisor is running ({self._far or why}): this is what the registry says")
             return self._alone(verb, given(params))
 
     def live(self, verb: str, params: Mapping[str, object]) -> Answer:
         """As `read`, but from the supervisor alone; raises Unreachable without one."""
         method, path, query = address(verb, given(params))
-        return answered(self._client.ask(method, path, query=_query(query)).value)
+        return answered(self._ask(method, path, query=_query(query)))
 
     def change(self, verb: str, params: Mapping[str, object], key: str | None = None) -> Answer:
         """What a changing verb answers. Raises Failure: exit 3 without a supervisor, 6 when its answer was lost."""
         key = key or self._entrances.fresh_key()
         method, path, body = address(verb, given(params))
         try:
-            return answered(self._client.ask(method, path, body=body, key=key).value)
+            return answered(self._ask(method, path, body=body, key=key))
         except Unreachable as why:
             if self._agent and verb in SPOOLED:
                 return self._spooled(verb, given(params), key)
             if ROUTES[verb].path == "/stop":
                 raise
-            raise no_supervisor(str(why)) from None
+            raise no_supervisor(self._far or str(why)) from None
 
     def login(self) -> Answer:
         """A link that logs a browser in. Raises Failure without a supervisor."""
@@ -124,6 +155,17 @@ class Door:
             return asyncio.run(verbs.call(desk, caller, verb, params))
         finally:
             close()
+
+
+def _token_in(path: Path) -> str:
+    """An operator's token from its file, "" when there is none. Raises Failure when it is not this user's to read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(TOKEN_BYTES).decode("ascii").strip()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError):
+        raise Failure("not_allowed", f"the operator's token cannot be read: {path}", mend="tenuto doctor") from None
 
 
 def given(params: Mapping[str, object]) -> dict[str, object]:
