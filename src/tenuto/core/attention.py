@@ -1,7 +1,8 @@
 """What only a person can settle, as one short list in a stable order.
 
-Open questions, commands that looking could not settle, and tasks that stopped making progress. Healthy work, and what
-ends by itself, never stands here.
+Open questions, commands that looking could not settle, tasks that stopped making progress, and loud health where
+nothing else says it. Healthy work, and what ends by itself, never stands here. Each thing has an episode, and is told
+once in it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tenuto.model.command import Command
+from tenuto.model.health import LOUD, Assessment, Health
 from tenuto.model.ids import TaskId
 from tenuto.model.lifecycle import CommandState
 from tenuto.model.work import HUMAN_WAITS, Task, Wait, WaitKind
@@ -26,6 +28,22 @@ class Item:
     mend: str
     since: datetime
 
+    @property
+    def episode(self) -> str:
+        """What it is told once under, for as long as it stands: another episode has another name."""
+        if self.task_id is None:
+            return f"{self.kind}: {self.question}"
+        return f"{self.task_id} {self.kind} {int(self.since.timestamp() * 1000)}"
+
+
+@dataclass(frozen=True)
+class Hushed:
+    """A task whose health would stand here, left out because `by` says it already."""
+
+    task_id: TaskId
+    health: Health
+    by: str
+
 
 def queue(
     waits: Iterable[Wait], commands: Iterable[Command], tasks: Sequence[Task], troubles: Sequence[str], now: datetime
@@ -35,8 +53,30 @@ def queue(
     items += [_doubt(command) for command in commands if command.state is CommandState.AMBIGUOUS]
     items += [_stall(task, task.stalled_at) for task in tasks if task.stalled_at is not None and not task.terminal]
     items += [_ready(task, task.ready_at) for task in tasks if task.ready_at is not None and _unclosed(task)]
+    told = {item.task_id: item.kind for item in items}
+    items += [
+        _health(task, task.health) for task in tasks if task.health is not None and _loud(task) and task.id not in told
+    ]
     items += [Item(None, "supervisor", text, "tenuto doctor", now) for text in troubles]
     return tuple(sorted(items, key=lambda item: (item.since, item.task_id or "", item.kind)))
+
+
+def hushed(items: Iterable[Item], tasks: Iterable[Task]) -> tuple[Hushed, ...]:
+    """The tasks whose health is loud and is said by another item already."""
+    told = {item.task_id: item.kind for item in items if item.kind not in set(LOUD)}
+    return tuple(
+        Hushed(task.id, task.health.value, told[task.id])
+        for task in tasks
+        if task.health is not None and _loud(task) and task.id in told
+    )
+
+
+def _loud(task: Task) -> bool:
+    return task.health is not None and task.health.value in LOUD and not task.terminal
+
+
+def _health(task: Task, said: Assessment) -> Item:
+    return Item(task.id, said.value.value, f"{said.why} ({said.confidence} confidence)", said.mend, said.since)
 
 
 def _question(wait: Wait) -> Item:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tenuto.core import attention, control, decide, delivery, slots
+from tenuto.core import attention, classify, control, decide, delivery, slots
 from tenuto.core import wake as wakes
-from tenuto.core.attention import Item
+from tenuto.core.attention import Hushed, Item
 from tenuto.engine import words
 from tenuto.engine.concern import concerned
 from tenuto.engine.cycle import Cycle
@@ -31,6 +31,7 @@ from tenuto.model.decision import Because
 from tenuto.model.evidence import Presence
 from tenuto.model.fact import Event, Fact, FactKind, Scalar
 from tenuto.model.faults import Conflict, Mistake, NoSupervisor, NotAllowed, NotFound, Refused
+from tenuto.model.health import Assessment, Clocks
 from tenuto.model.ids import LETTERS, CommandId, RunId, TaskId, TextId, WaitId, WakeId
 from tenuto.model.lifecycle import RunState, TaskState
 from tenuto.model.message import Message, MessagePolicy
@@ -122,6 +123,8 @@ class Explained:
     rungs: tuple[Because, ...]
     intent: str | None
     at: datetime
+    health: Assessment | None = None
+    clocks: Clocks = field(default_factory=Clocks)
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,7 @@ class Shown:
     cap: int | None
     checkpoint_at: datetime | None
     because: Because | None
+    clocks: Clocks = field(default_factory=Clocks)
 
 
 #: The facts that tell why a task was, or was not, continued.
@@ -307,6 +311,7 @@ class Desk:
             cap=wakes.cap_of(snapshot),
             checkpoint_at=wakes.checkpoint_at(snapshot, now),
             because=explained.rungs[0] if explained.rungs else None,
+            clocks=explained.clocks,
         )
 
     async def explain(self, task_id: TaskId) -> Explained:
@@ -319,7 +324,9 @@ class Desk:
         intent = type(decision.intent).__name__ if decision.intent is not None else None
         if not rungs and decision.because is not None:
             rungs = (decision.because,)
-        return Explained(snapshot.task, rungs, intent, now)
+        case = classify.of(seen, self._cycle.watch.since(task_id), now)
+        health = classify.episode(snapshot.task.health, classify.classify(case))
+        return Explained(snapshot.task, rungs, intent, now, health, classify.clocks(case))
 
     def explained_at(self, task_id: TaskId, at: datetime) -> tuple[Event, ...]:
         """The recorded decisions about a task up to a moment, newest last: what was armed, ended, and why it rested."""
@@ -341,6 +348,10 @@ class Desk:
             self._troubles(),
             self._clock.now(),
         )
+
+    def hushed(self) -> tuple[Hushed, ...]:
+        """What is left out of the attention queue because something in it says it already."""
+        return attention.hushed(self.attention(), self._ledger.tasks(EVERY, unfinished=True))
 
     def events(
         self, after: int, limit: int, *, task_id: TaskId | None = None, run_id: RunId | None = None

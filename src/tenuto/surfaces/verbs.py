@@ -21,7 +21,7 @@ from tenuto.model.ids import CommandId
 from tenuto.model.message import MessagePolicy
 from tenuto.model.snapshot import Role
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume, ReportKind, WaitKind
-from tenuto.surfaces import present
+from tenuto.surfaces import present, supervising
 from tenuto.surfaces.parameters import (
     PAGE,
     After,
@@ -99,7 +99,7 @@ class Create(Params):
     title: Title = ""
     cwd: Path
     agent: AgentParams
-    acceptance: AcceptanceParams = AcceptanceParams()
+    acceptance: AcceptanceParams = AcceptanceParams(argv=[])
     auto_resume: Literal["on", "manual"] = "on"
     max_attempts: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     policy: Annotated[dict[Label, Amount], Field(max_length=64, default_factory=dict)]
@@ -455,7 +455,7 @@ async def _set_policy(desk: Desk, caller: Caller, params: PolicySet, key: str | 
 
 
 async def _attention(desk: Desk, caller: Caller, params: Nothing, key: str | None) -> Answer:
-    return present.items(desk.attention())
+    return present.items(desk.attention(), desk.hushed())
 
 
 async def _events(desk: Desk, caller: Caller, params: EventsAfter, key: str | None) -> Answer:
@@ -553,6 +553,7 @@ VERBS: Mapping[str, Verb] = {
         Verb("command.show", "Show one command", OneCommand, _command),
         Verb("command.reconcile", "Look again at what a command hangs on", OneCommand, _reconcile),
         Verb("command.release", "Give a verdict on an ambiguous command", Released, _release),
+        *supervising.VERBS.values(),
     )
 }
 

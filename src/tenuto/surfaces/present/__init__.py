@@ -23,6 +23,15 @@ from tenuto.surfaces.present.rows import (
     wake,
 )
 from tenuto.surfaces.present.sentences import did, rest, size, span, told
+from tenuto.surfaces.present.watching import (
+    evidence,
+    jobs,
+    orchestrated,
+    places,
+    planned,
+    reconciled,
+    sessions,
+)
 from tenuto.surfaces.present.wholes import (
     assignment,
     commands,
@@ -59,6 +68,7 @@ __all__ = [
     "error",
     "event",
     "events",
+    "evidence",
     "explained",
     "explained_at",
     "explanation",
@@ -66,9 +76,14 @@ __all__ = [
     "instant",
     "item",
     "items",
+    "jobs",
     "message",
     "messages",
+    "orchestrated",
+    "places",
+    "planned",
     "policy",
+    "reconciled",
     "report",
     "reports",
     "rest",
@@ -76,6 +91,7 @@ __all__ = [
     "run_whole",
     "runs",
     "seconds",
+    "sessions",
     "shown",
     "size",
     "slots",

@@ -14,9 +14,10 @@ from tenuto.model.command import Attempt, Command
 from tenuto.model.conversation import Conversation
 from tenuto.model.decision import Because
 from tenuto.model.fact import Event
+from tenuto.model.health import Assessment
 from tenuto.model.message import Message
 from tenuto.model.work import Acceptance, Agent, Report, Run, Task, Wait, Wake
-from tenuto.surfaces.present.sentences import rest, told
+from tenuto.surfaces.present.sentences import plain, rest, told
 
 OBJECTIVE_SHOWN = 2000
 MESSAGE_SHOWN = 2000
@@ -71,6 +72,20 @@ def acceptance(row: Acceptance) -> dict[str, Any]:
     return {"kind": row.kind.value, "argv": list(row.argv), "path": row.path}
 
 
+def health(said: Assessment | None) -> dict[str, Any] | None:
+    """How a task is doing, by which row of the table, and on what evidence."""
+    if said is None:
+        return None
+    return {
+        "value": said.value.value,
+        "confidence": said.confidence.value,
+        "row": said.row,
+        "why": plain(said.why),
+        "mend": said.mend,
+        "since": instant(said.since),
+    }
+
+
 def task(row: Task) -> dict[str, Any]:
     """A task as a row of a list."""
     ended = row.disposition
@@ -106,6 +121,8 @@ def task(row: Task) -> dict[str, Any]:
         "ended_at": instant(row.ended_at),
         "last_served_at": instant(row.last_served_at),
         "look_at": instant(row.look_at),
+        "health": health(row.health),
+        "tools": [{"server": b.server, "session": b.session, "services": list(b.services)} for b in row.tools],
         "disposition": None
         if ended is None
         else {
@@ -260,6 +277,7 @@ def item(row: Item) -> dict[str, Any]:
         "question": row.question,
         "mend": row.mend,
         "since": instant(row.since),
+        "episode": row.episode,
     }
 
 

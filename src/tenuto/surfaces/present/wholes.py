@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from tenuto import __version__
-from tenuto.core.attention import Item
+from tenuto.core.attention import Hushed, Item
 from tenuto.core.slots import Ledger, Occupancy
 from tenuto.engine.desk import Caller, Done, Explained, Shown
 from tenuto.engine.residency import Standing
@@ -21,6 +21,7 @@ from tenuto.model.snapshot import Leadership, Registry, Token
 from tenuto.model.work import Report, Run, Task
 from tenuto.surfaces.present import rows
 from tenuto.surfaces.present.sentences import did
+from tenuto.surfaces.present.watching import clocks
 
 STANDINGS: Mapping[Standing, str] = {
     Standing.MISSING: "no supervisor runs",
@@ -176,6 +177,7 @@ def shown(whole: Shown, objective: str | None) -> dict[str, Any]:
         "objective": None if objective is None else objective[: rows.OBJECTIVE_SHOWN],
         "objective_cut": objective is not None and len(objective) > rows.OBJECTIVE_SHOWN,
         "because": rows.because(whole.because),
+        "clocks": clocks(whole.clocks),
         "auto_resume": whole.policy.value,
         "auto_resume_overridden": whole.overridden,
         "cap": whole.cap,
@@ -210,6 +212,7 @@ def explained(why: Explained) -> dict[str, Any]:
         "because": rows.because(first),
         "rungs": [rows.because(rung) for rung in why.rungs],
         "intent": intent,
+        "health": rows.health(why.health),
         "text": first.sentence if first is not None else INTENTS.get(intent or "", "it is being continued"),
         "events": [],
     }
@@ -262,9 +265,12 @@ def events(found: Sequence[Event], after: int = 0) -> dict[str, Any]:
     return {"events": [rows.event(one) for one in found], "last": found[-1].n if found else after}
 
 
-def items(found: Sequence[Item]) -> dict[str, Any]:
-    """What only a person can settle."""
-    return {"items": [rows.item(one) for one in found]}
+def items(found: Sequence[Item], hushed: Sequence[Hushed] = ()) -> dict[str, Any]:
+    """What only a person can settle, and what is left out because something above says it already."""
+    return {
+        "items": [rows.item(one) for one in found],
+        "suppressed": [{"task": one.task_id, "health": one.health.value, "by": one.by} for one in hushed],
+    }
 
 
 def commands(found: Sequence[Command]) -> dict[str, Any]:
