@@ -53,7 +53,7 @@ class End:
         self.after: Callable[[str], None] = lambda frame: None
 
     async def send(self, text: str) -> None:
-        name = str(json.loads(text)["frame"])
+        name = str(json.loads(text or "{}").get("frame"))
         self.before(name)
         if self.closed or self.other is None:
             raise ConnectionError("closed")

@@ -159,17 +159,21 @@ def _target(command: Command) -> wire.Target | None:
 def _believed(
     command: Command, told: wire.CommandSeen, before: wire.CommandSeen | None, incarnation: str
 ) -> wire.CommandSeen:
-    """What an executor says now, beside what it was armed for and what was said before."""
+    """What an executor says now, beside what it was armed for and what was said before.
+
+    Of a command that its journal should know and does not, nobody can say that nothing of it is left: what carries that
+    name now may be another machine.
+    """
     if told.mark is not Mark.NONE:
         return told
-    if before is not None and before.mark is not Mark.NONE:
-        forgotten = f"its executor's journal has forgotten that it was {before.mark}"
-        return replace(told, mark=Mark.DAMAGED, reason=forgotten)
     armed_for = command.place.split(":")[1] if command.place is not None and command.place.count(":") >= 2 else None
-    if armed_for is not None and armed_for != incarnation:
-        other = "its executor has another journal now, which knows nothing of it"
-        return replace(told, mark=Mark.DAMAGED, reason=other)
-    return told
+    if before is not None and before.mark is not Mark.NONE:
+        reason = f"its executor's journal has forgotten that it was {before.mark}"
+    elif armed_for is not None and armed_for != incarnation:
+        reason = "its executor has another journal now, which knows nothing of it"
+    else:
+        return told
+    return replace(told, mark=Mark.DAMAGED, reason=reason, performer=Presence.UNKNOWN, agent=Presence.UNKNOWN)
 
 
 def _away(command: Command, before: wire.CommandSeen | None, why: str) -> CommandFacts:

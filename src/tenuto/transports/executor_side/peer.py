@@ -223,7 +223,7 @@ class Peer:
                     self._spawn(group, self._carry(frame, greeting))
             case wire.Inquire(query, subjects):
                 for subject in subjects:
-                    self._spawn(group, self._look(query, subject))
+                    self._spawn(group, self._look(query, subject, greeting))
             case wire.Revoke():
                 self._spawn(group, self._revoke(frame, greeting))
             case (
@@ -242,8 +242,7 @@ class Peer:
 
     async def _carry(self, command: wire.Command, greeting: Greeting) -> None:
         try:
-            if await asyncio.to_thread(self._hands.incarnation) != greeting.incarnation:
-                self.tell(wire.Bye(wire.Farewell.INCARNATION, "the journal was replaced"))
+            if not await self._same(greeting):
                 return
             await self._hands.carry_out(command, self.tell)
         except OSError as error:
@@ -251,13 +250,25 @@ class Peer:
         finally:
             self._in_hand.discard(command.command)
 
-    async def _look(self, query: int, subject: wire.Subject) -> None:
+    async def _same(self, greeting: Greeting) -> bool:
+        """Whether the journal is still the one that was greeted with; else the connection ends, and begins anew."""
+        try:
+            if await asyncio.to_thread(self._hands.incarnation) == greeting.incarnation:
+                return True
+        except OSError as error:
+            _LOG.warning("the journal is gone: %s", error)
+        self.tell(wire.Bye(wire.Farewell.INCARNATION, "the journal was replaced"))
+        return False
+
+    async def _look(self, query: int, subject: wire.Subject, greeting: Greeting) -> None:
         began = self._clock.monotonic()
         try:
             sight = await self._hands.look(subject)
         except OSError as error:
             _LOG.warning("%s cannot be looked at: %s", subject.command, error)
             return
+        if not await self._same(greeting):
+            return  # what is missing may have been there
         seen = sight.seen
         if subject.command in self._in_hand:
             seen = replace(seen, at_work=True)
@@ -269,8 +280,7 @@ class Peer:
             if revoke.epoch != self._epoch:
                 self.tell(wire.Unknown(revoke.command, f"epoch {self._epoch} leads, and not {revoke.epoch}"))
                 return
-            if await asyncio.to_thread(self._hands.incarnation) != greeting.incarnation:
-                self.tell(wire.Bye(wire.Farewell.INCARNATION, "the journal was replaced"))
+            if not await self._same(greeting):
                 return
             mark = await self._hands.revoke(revoke)
         except OSError as error:
