@@ -11,7 +11,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from tenuto.model.policy import KEEPING, POLICY, Keeping, Policy
 
 SOCKET_BYTES = 100
 SIZE = 1024 * 1024
+SERVERS = 16
+_SERVER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 SERVER = "postgresql://"
 _MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,200}")
 _PASSWORD = re.compile(r"^(\w+://[^:/?#@]*):[^/?#]*@")
@@ -41,6 +43,7 @@ class Settings:
     started here looks for whoever leads, in turn.
     `machine` is what this machine is called where several share a registry (None: its own name);
     `shared_directories` says that a task's directory is the same on all of them. `keep` is how long what is over stays.
+    `tool_servers` are state directories of tool servers, by the names they are called here.
     """
 
     home: Path | None
@@ -61,6 +64,7 @@ class Settings:
     machine: str | None = None
     shared_directories: bool = False
     keep: Keeping = KEEPING
+    tool_servers: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def server(self) -> bool:
@@ -166,10 +170,25 @@ def _with_others(settings: Settings, told: dict[str, object]) -> Settings:
     shared = told.pop("shared_directories", False)
     if not isinstance(shared, bool):
         raise Mistake("shared_directories is true or false", field="shared_directories")
+    settings = replace(settings, tool_servers=_tool_servers(told.pop("tool_servers", {})))
     keep = told.pop("keep", {})
     if not isinstance(keep, dict):
         raise Mistake("keep is a table of numbers", field="keep")
     return replace(settings, machine=machine, shared_directories=shared, keep=keeping_with(KEEPING, keep))
+
+
+def _tool_servers(given: object) -> Mapping[str, Path]:
+    """Where each tool server keeps its state, by the name it is called here."""
+    if not isinstance(given, dict) or len(given) > SERVERS:
+        raise Mistake(f"tool_servers is a table of at most {SERVERS} state directories", field="tool_servers")
+    servers: dict[str, Path] = {}
+    for name, path in given.items():
+        if not _SERVER.fullmatch(name):
+            raise Mistake("a tool server's name has up to 40 letters, digits, dots and dashes", field="tool_servers")
+        if not isinstance(path, str) or not Path(path).expanduser().is_absolute():
+            raise Mistake(f"the state directory of {name} must be an absolute path", field=f"tool_servers.{name}")
+        servers[name] = Path(path).expanduser()
+    return servers
 
 
 def _with_port(settings: Settings, told: dict[str, object], environ: Mapping[str, str]) -> Settings:

@@ -38,6 +38,7 @@ from tenuto.transports.bridge import Bridge
 from tenuto.transports.host.executor import HostExecutor
 from tenuto.transports.playbooks import PlaybookFolders
 from tenuto.transports.remote import Executors
+from tenuto.transports.localshell.witness import LocalShellWitness, configured
 from tenuto.transports.spool import SpoolFolder
 from tenuto.transports.workspace.port import WorkspaceWitness
 from tenuto.wiring.executors import bridged
@@ -120,6 +121,7 @@ async def assembled(
     executors = Executors({executor.name: executor}, bridge)
     surroundings = Surroundings(str(settings.socket), str(settings.spool), str(settings.home or ""))
     cycle = Cycle(ledger, executors, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots)
+    cycle.tools = tool_witness(settings, clock)
     wheel = Wheel(cycle, ledger, clock, fuse)
     wheels.append(wheel)
     me = myself(settings, minter, clock)
@@ -146,6 +148,11 @@ async def assembled(
         await ledger.close()
 
 
+def tool_witness(settings: Settings, clock: Clock) -> LocalShellWitness:
+    """What looks at the sessions of tool servers: those of the settings, the environment, and a task's directory."""
+    return LocalShellWitness(clock, configured(settings.tool_servers, os.environ))
+
+
 def reading_desk(settings: Settings) -> tuple[Desk, Callable[[], None]]:
     """A desk that only reads, with what closes it; raises NotFound, Corrupt or UnsupportedVersion."""
     clock, minter, fuse = SystemClock(), RandomMinter(), NoFuse()
@@ -163,6 +170,7 @@ def reading_desk(settings: Settings) -> tuple[Desk, Callable[[], None]]:
     surroundings = Surroundings("", "", "")
     executors = {executor.name: executor}
     cycle = Cycle(reader, executors, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots)
+    cycle.tools = tool_witness(settings, clock)
     desk = Desk(
         reader,
         cycle,

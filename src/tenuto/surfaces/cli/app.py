@@ -24,6 +24,7 @@ from tenuto.surfaces.cli import (
     supervision,
     tokens,
     understanding,
+    watching,
     words,
     work,
 )
@@ -73,7 +74,7 @@ program = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for room in (service, tokens, hosting, running, spawning, work, understanding, words, supervision, outside, proofs):
+for room in (service, tokens, hosting, running, spawning, work, understanding, words, supervision, watching, outside, proofs):
     program.add_typer(room.commands)
 
 
