@@ -154,6 +154,8 @@ class Person:
             since = self.task.stalled_at
             key = f"stall {since.isoformat() if since else ''}"
             await self.once(key, lambda key: self.desk.resume(OPERATOR, self.task_id, stalled=True, key=key))
+        elif item.kind == "completion-ready":
+            await self.once("close", lambda key: self.desk.complete(OPERATOR, self.task_id, "it said so", key=key))
         elif item.kind == "ambiguous command":
             if not self.waits(WaitKind.HUMAN):  # an answer to its question is the better way
                 await self._release()

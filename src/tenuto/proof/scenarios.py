@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from tenuto.engine.desk import Caller, Done, Order
+from tenuto.engine.spawning import Spawn
 from tenuto.model.fact import FactKind as Fact
 from tenuto.model.lifecycle import TaskState
 from tenuto.model.message import MessagePolicy
@@ -184,6 +185,29 @@ async def _claim_in_turn(person: Person) -> None:
     person.stage.mark("go")
 
 
+async def _spawn(person: Person) -> None:
+    """One more task, asked for under one key in every life; both come to their end."""
+    await _child(person, Spawn("a part of the spawn path", parent=person.task_id))
+
+
+async def _hand_over(person: Person) -> None:
+    """A successor that begins in its parent's slot, and in no other."""
+    await _child(person, Spawn("what comes after", parent=person.task_id, hand_over=True))
+
+
+async def _child(person: Person, asked: Spawn) -> None:
+    await person.effects(1)
+    await person.once("spawn", lambda key: person.desk.spawn(OPERATOR, asked, key))
+    person.stage.mark("go")
+    await person.until(lambda: all(task.terminal for task in person.desk.tasks()))
+
+
+async def _ready(person: Person) -> None:
+    await person.effects(1)
+    await person.once("ready", lambda key: person.desk.ready(OPERATOR, person.task_id, "all of it", key=key))
+    person.stage.mark("go")
+
+
 async def _stop(person: Person) -> None:
     await person.effects(1)
     if person.life == 1:
@@ -343,6 +367,9 @@ ALL: tuple[Scenario, ...] = (
         script=_say_in_pause,
         expects=FACTS({Fact.TASK_PAUSED, Fact.MESSAGE_CARRIED, Fact.MESSAGE_DELIVERED}),
     ),
+    Scenario("spawn", f"await go; {done_at(3)}", script=_spawn, expects=FACTS({Fact.TASK_SPAWNED})),
+    Scenario("hand-over", f"await go; {done_at(3)}", script=_hand_over, expects=FACTS({Fact.TASK_SPAWNED})),
+    Scenario("ready", f"await go; {WORKING}", script=_ready, expects=FACTS({Fact.TASK_READY})),
     Scenario(
         "checkpoint",
         "await go; if [ $n -ge 2 ]; then printf '```tenuto-report\\ncompleted: all\\n```\\n'; fi; " + done_at(2),
