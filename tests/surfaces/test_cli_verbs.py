@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from tests.surfaces.cli_world import COMMAND, OPERATOR, RUN, TASK, FakeEntrances
 from tenuto.surfaces import present, verbs
 from tenuto.surfaces.cli import app, client, door, exits, glancing
 from tenuto.surfaces.cli.entrances import Entrances
-from tenuto.surfaces.cli.exits import Exit
+from tenuto.surfaces.cli.exits import Exit, Failure
 from tenuto.surfaces.present.wholes import STANDINGS
 
 Run = Callable[..., int]
@@ -290,9 +292,29 @@ def test_a_supervisor_that_dies_over_a_request_leaves_an_unknown_outcome(
         (outside.root / "gone").rename(outside.places.socket)
 
 
-def test_an_answer_that_takes_too_long_is_lost(outside: FakeEntrances, server: Server) -> None:
-    import threading
+def test_an_answer_that_comes_before_all_was_heard_is_an_answer(tmp_path: Path) -> None:
+    """A body that is too large is refused by its length alone, and its sender is told rather than left in doubt."""
+    said = b'{"error": {"code": "too_large", "message": "a body has at most 9 bytes"}}'
+    head = f"HTTP/1.1 413 Too Large\r\nContent-Length: {len(said)}\r\nConnection: close\r\n\r\n".encode()
+    place = tmp_path / "api.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(place))
+        listening.listen(8)
 
+        def refuse() -> None:
+            one, _ = listening.accept()
+            with one:
+                one.recv(64)
+                one.sendall(head + said)
+
+        refusing = threading.Thread(target=refuse)
+        refusing.start()
+        with pytest.raises(Failure, match="at most 9 bytes"):
+            client.Client(place, "x").ask("POST", "/api/v1/runs", body={"x": "y" * (4 << 20)}, key="k")
+        refusing.join(20)
+
+
+def test_an_answer_that_takes_too_long_is_lost(outside: FakeEntrances, server: Server) -> None:
     held = threading.Event()
     server.answers["task.pause"] = lambda _: (held.wait(20), None)[1]
     with pytest.raises(client.Lost):

@@ -228,6 +228,13 @@ async def test_a_body_without_a_length_is_bounded_too(api: Api) -> None:
     failed(await api.client.post(f"{PREFIX}/hold", content=endless(), headers=headers), 413, "too_large")
 
 
+async def test_the_largest_objective_fits_however_it_is_written(api: Api) -> None:
+    body = order(api.world, objective="\x01" * (256 * 1024))
+    told = await api.post("/runs", body)
+    assert told.status_code == 201, told.text
+    failed(await api.post("/runs", body | {"objective": "\x01" * (256 * 1024 + 1)}), 422, "mistake", "objective")
+
+
 async def test_headers_that_are_given_twice_are_refused(api: Api) -> None:
     for name in ("Host", "Origin", "Authorization"):
         headers = [(name, "tenuto"), (name, "tenuto"), *api.headers().items()]

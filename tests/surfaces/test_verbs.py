@@ -253,3 +253,9 @@ def test_an_address_is_filled_in() -> None:
     assert address("events", {"after": 3}) == ("GET", f"{PREFIX}/events", {"after": 3})
     with pytest.raises(KeyError):
         address("task.pause", {})
+
+
+async def test_what_names_a_task_is_missed_as_a_task(it: World) -> None:
+    for given, missed in (("t-zzzzzzzz", "no task 't-zzzzzzzz'"), ("r-zzzzzzzz", "no run 'r-zzzzzzzz'")):
+        with pytest.raises(NotFound, match=missed):
+            await call(it, "task.pause", "k", task=given)

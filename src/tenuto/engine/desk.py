@@ -241,6 +241,8 @@ class Desk:
         try:
             return None, (self.task_id(given),)
         except NotFound:
+            if given.strip().lower().startswith("t-"):
+                raise
             run_id = self.run_id(given)
             return run_id, tuple(task.id for task in self._ledger.tasks(EVERY, run_id=run_id, unfinished=True))
 

@@ -7,6 +7,7 @@ the environment by whoever builds the client and never appears in an address or 
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -194,7 +195,8 @@ class Client:
             data = json.dumps(body, ensure_ascii=False).encode("utf-8")
             headers["Content-Type"] = "application/json"
         try:
-            connection.request(method, target, body=data, headers=headers)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it may have answered before it heard all
+                connection.request(method, target, body=data, headers=headers)
             return connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             raise Lost(error) from None
