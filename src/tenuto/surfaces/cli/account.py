@@ -62,6 +62,8 @@ def explained(out: Out, answer: Answer, now: datetime) -> None:
         for event in rows(answer.get("events")):
             out.line(f"  {local(event.get('at'))}  {event.get('text')}")
         return
+    if get(answer, "health", "value") is not None and get(row, "disposition") is None:
+        out.pairs([("health", _health(answer, now))], "  ")
     rungs = rows(answer.get("rungs"))
     for number, rung in enumerate(rungs, 1):
         out.line(f"  {number}. {rung.get('sentence')}")
@@ -106,6 +108,16 @@ def command(out: Out, row: object, now: datetime) -> None:
     )
 
 
+def _health(row: object, now: datetime) -> str | None:
+    """How it is doing, on what evidence, and since when."""
+    value = get(row, "health", "value")
+    if value is None:
+        return None
+    words = str(value).replace("_", " ")
+    sure = get(row, "health", "confidence")
+    return f"{words} ({sure} confidence, {since(get(row, 'health', 'since'), now)}): {get(row, 'health', 'why')}"
+
+
 def _head(answer: Answer, now: datetime) -> list[tuple[str, object]]:
     row = answer.get("task")
     ended = get(row, "disposition")
@@ -122,6 +134,7 @@ def _head(answer: Answer, now: datetime) -> list[tuple[str, object]]:
         ("how", f"{get(ended, 'reason')}, by the {get(ended, 'source')}" if ended is not None else None),
         ("reference", get(ended, "reference")),
         ("standing", get(row, "text") if ended is None else None),
+        ("health", _health(row, now) if ended is None else None),
         ("run", f"{get(answer, 'run', 'id')} ({get(answer, 'run', 'state')})"),
         ("directory", get(row, "cwd")),
         ("program", " ".join(map(str, argv)) if isinstance(argv, list) else get(row, "adapter")),

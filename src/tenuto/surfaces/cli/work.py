@@ -65,13 +65,14 @@ def tasks(
         (
             shortened(row.get("id")) if this.out.drawn else row.get("id"),
             row.get("state"),
+            str(get(row, "health", "value") or "unknown").replace("_", " "),
             row.get("attempts"),
             row.get("text"),
             row.get("title"),
         )
         for row in rows(answer.get("tasks"))
     ]
-    this.out.table(("task", "state", "turns", "standing", "title"), told)
+    this.out.table(("task", "state", "health", "turns", "standing", "title"), told)
     return Exit.DONE
 
 
