@@ -7,12 +7,14 @@ registry that can be opened, with or without a supervisor.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import assert_never
+from weakref import WeakValueDictionary
 
 from tenuto.core import attention, classify, control, decide, delivery, slots
 from tenuto.core import wake as wakes
@@ -209,6 +211,7 @@ class Desk:
             ledger, minter, self._executors, playbooks, defaults, Cycle.executor_of, self._policy_with
         )
         self._tokens = Tokens(ledger, clock, minter)
+        self._turns: WeakValueDictionary[TaskId, asyncio.Lock] = WeakValueDictionary()
         self.supervision = Supervision(ledger, cycle, clock, minter, slots, self._one, self._must_lead)
 
     # -- names
@@ -1045,6 +1048,21 @@ class Desk:
         if told is None:
             caller.may(task_id)
         self._must_lead()
+        lock = self._turns.get(task_id)
+        if lock is None:
+            lock = self._turns[task_id] = asyncio.Lock()
+        async with lock:  # who comes at the same time waits a moment, and need not come again
+            return await self._alone(caller, verb, task_id, key, act, told)
+
+    async def _alone(
+        self,
+        caller: Caller,
+        verb: str,
+        task_id: TaskId,
+        key: str | None,
+        act: Verb,
+        told: Mapping[str, Scalar] | None,
+    ) -> Done:
         if (replay := self._replay(caller, key, verb, task_id)) is not None:
             return replay
         result: dict[str, Scalar] = {"task": task_id}
