@@ -23,8 +23,10 @@ ALLOWED = {
         disposition_verified claim_evidence claim_summary claim_attempt claim_made_at claim_tries standing
         standing_reason paused_at paused_by stalled_at progress_cursor progress_head progress_at progress_without
         progress_streak progress_line progress_reason attempts unsent_in_row faults lease_number active_since_report
-        checkpoints last_served_at waiting_since look_at steered_at informed informed_at told_at max_live max_tokens
-        max_cost live_time tokens cost currency""",
+        checkpoints last_served_at waiting_since look_at tools health_value health_confidence health_row health_why
+        health_mend health_since steered_at informed informed_at told_at max_live max_tokens
+        max_cost live_time tokens cost currency spawned_by playbook delivery auto_close unattended slot_from
+        queued_at ready_at ready_note""",
     "conversation": """id revision task_id identity executor state lease_number expires_at opened_at parent root
         handoff_to ended_at turns place""",
     "attempt": """id revision task_id number reason anyway idempotency_key cursor_before conversation_id lease_number
@@ -38,7 +40,8 @@ ALLOWED = {
         tries settled_at party""",
     "report": "id task_id attempt_id kind lines at",
     "sample": "id task_id fence members made_at",
-    "token": "id revision digest role task_id lease_number created_at revoked_at",
+    "sighting": "id task_id subject source rank seen_at made_at digest facts",
+    "token": "id revision digest role task_id lease_number created_at revoked_at name expires_at",
     "hold": "scope command_id",
     "event": "epoch n at kind run_id task_id data",
     "idempotency": "scope key digest result at",

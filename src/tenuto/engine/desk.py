@@ -20,6 +20,9 @@ from tenuto.core import attention, classify, control, decide, delivery, slots
 from tenuto.core import wake as wakes
 from tenuto.core.attention import Hushed, Item
 from tenuto.engine import words
+from tenuto.engine.calling import Caller as Caller
+from tenuto.engine.calling import Done as Done
+from tenuto.engine.calling import Effect as Effect
 from tenuto.engine.concern import concerned
 from tenuto.engine.cycle import Cycle
 from tenuto.engine.spawning import Source, Spawn, Spawning
@@ -64,27 +67,6 @@ EVERY = 100_000
 
 
 @dataclass(frozen=True)
-class Caller:
-    """Who speaks: the operator, or an agent in a turn of one task under one lease."""
-
-    role: Role
-    name: str
-    task_id: TaskId | None = None
-    lease_number: int | None = None
-
-    def may(self, task_id: TaskId) -> None:
-        """Raises NotAllowed unless the caller may use verbs of this task."""
-        if self.role in (Role.AGENT, Role.COORDINATOR) and self.task_id != task_id:
-            raise NotAllowed("this token opens one task only", field="task")
-        if self.role is Role.EXECUTOR:
-            raise NotAllowed("an executor's token opens no verbs")
-
-    def must_operate(self) -> None:
-        if self.role is not Role.OPERATOR:
-            raise NotAllowed("only the operator may do this")
-
-
-@dataclass(frozen=True)
 class Order:
     """What `tenuto run` asks for: one run with one task."""
 
@@ -97,24 +79,6 @@ class Order:
     max_attempts: int | None = None
     policy: Mapping[str, int | float | None] = field(default_factory=dict)
     coordinator: bool = False
-
-
-@dataclass(frozen=True)
-class Effect:
-    """What a verb did to one task: `because` is a refusal's reason, None when it was done or not needed."""
-
-    task_id: TaskId
-    changed: bool
-    because: Because | None = None
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a verb did: named results, whether it was a replay of an earlier call, and the effect on each task."""
-
-    result: Mapping[str, Scalar]
-    replayed: bool = False
-    effects: tuple[Effect, ...] = ()
 
 
 @dataclass(frozen=True)

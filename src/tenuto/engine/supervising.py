@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from tenuto.core import arm, classify, control, decide, orchestrate, reconcile, rungs, signs, supervision, wake
+from tenuto.engine.calling import Caller, Done
 from tenuto.engine.cycle import Cycle
 from tenuto.model.change import Committed, NotLeader
 from tenuto.model.conversation import Conversation
@@ -27,17 +27,12 @@ from tenuto.model.tools import ToolFacts
 from tenuto.model.work import WakeKind
 from tenuto.ports import Clock, Ledger, Minter
 
-if TYPE_CHECKING:
-    from tenuto.engine.desk import Caller, Done
-
 #: How many tasks one orchestration looks at.
 CONSIDERED = 500
 #: How much recorded evidence one answer holds.
 SHOWN = 200
 
-One = Callable[
-    ["Caller", str, TaskId, "str | None", Callable[[Snapshot, datetime], supervision.Outcome]], Awaitable["Done"]
-]
+One = Callable[[Caller, str, TaskId, str | None, Callable[[Snapshot, datetime], supervision.Outcome]], Awaitable[Done]]
 
 
 @dataclass(frozen=True)
