@@ -20,9 +20,7 @@ from tenuto.core import attention, classify, control, decide, delivery, slots
 from tenuto.core import wake as wakes
 from tenuto.core.attention import Hushed, Item
 from tenuto.engine import words
-from tenuto.engine.calling import Caller as Caller
-from tenuto.engine.calling import Done as Done
-from tenuto.engine.calling import Effect as Effect
+from tenuto.engine.calling import Caller, Done, Effect
 from tenuto.engine.concern import concerned
 from tenuto.engine.cycle import Cycle
 from tenuto.engine.spawning import Source, Spawn, Spawning
@@ -60,6 +58,8 @@ from tenuto.model.work import (
     WakeKind,
 )
 from tenuto.ports import Clock, Executor, Ledger, Minter, Playbooks
+
+__all__ = ["Caller", "Desk", "Done", "Effect", "Explained", "Order", "Shown"]
 
 TRIES = 5
 LISTED = 500
