@@ -11,11 +11,13 @@ from collections.abc import Callable
 from datetime import datetime
 
 from tenuto.model.change import Commit, Result
+from tenuto.model.policy import Keeping
 from tenuto.model.snapshot import Leadership
 from tenuto.ports import Clock, Fuse
 from tenuto.store.dialect import Connection, Dialect, Listening, Texts
 from tenuto.store.leader import Leaders
 from tenuto.store.reader import TableReader
+from tenuto.store.retention import forget
 from tenuto.store.transaction import Refusal, Transactions
 from tenuto.store.writer import Writer, Writing
 
@@ -84,6 +86,22 @@ class TableLedger(TableReader):
         await self._writer.do(lambda connection: self._leaders.resign(connection, mine, now))
         if self._epoch == mine.epoch:
             self._epoch = None
+
+    async def forget(self, keep: Keeping, now: datetime) -> bool:
+        """Forget a little of what nobody needs any more; False when there was nothing, or another leads."""
+        what = await asyncio.to_thread(self.overdue, keep, now)
+        if what.nothing:
+            return False
+
+        def write(connection: Connection) -> None:
+            self._transactions.fence(connection, self._epoch)
+            forget(connection, self._sql, what)
+
+        try:
+            await self._writer.do(write)
+        except Refusal:
+            return False
+        return True
 
     async def changed(self, within: float) -> bool:
         """Wait until somebody says that the lease has changed, at most `within` seconds; whether somebody did.

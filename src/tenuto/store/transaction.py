@@ -136,7 +136,7 @@ class Transactions:
     def write(self, connection: Connection, prepared: Prepared, epoch: int | None, now: datetime) -> Committed:
         """Write all of it at `now` under `epoch`; Refusal when it may not be, IllegalMove when it never may."""
         commit = prepared.commit
-        fenced = self._fence(connection, epoch)
+        fenced = self.fence(connection, epoch)
         if commit.key is not None:
             self._know(connection, commit.key, now)
         if commit.valid_until is not None and now > commit.valid_until:
@@ -186,7 +186,8 @@ class Transactions:
         sentence = self._sql.of(statement, tuple(cells))
         connection.execute(sentence.sql, sentence.cells(cells))
 
-    def _fence(self, connection: Connection, epoch: int | None) -> int:
+    def fence(self, connection: Connection, epoch: int | None) -> int:
+        """The epoch, if it leads; Refusal when another does."""
         leads = self._one(connection, _EPOCH)
         if epoch is None or leads is None or leads[0] != epoch:
             raise Refusal(NotLeader(0 if leads is None else int(leads[0])))

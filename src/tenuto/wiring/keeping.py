@@ -13,9 +13,14 @@ from tenuto.model.faults import Mistake, NotFound, Refused
 from tenuto.surfaces.cli.entrances import Proof
 from tenuto.wiring.outside import Outside
 
+PRESENT_HOLDERS = ("live", "stale-alive", "stop-fenced")
+
 
 def database(outside: Outside, act: str, target: Path | None, say: Callable[[str], None]) -> Proof:
-    """One of upgrade, check and backup; `target` is where a backup goes (None: beside the registry)."""
+    """One of upgrade, check, backup, restore, bring and archive.
+
+    `target` is where a backup or archive goes (None: beside the registry), or what is restored or brought here.
+    """
     match act:
         case "upgrade":
             return _upgrade(outside)
@@ -23,23 +28,41 @@ def database(outside: Outside, act: str, target: Path | None, say: Callable[[str
             return _check(outside)
         case "backup":
             return _backup(outside, target, say)
+        case "restore" | "bring" | "archive":
+            from tenuto.wiring import moving
+
+            if target is None:
+                raise Mistake("name a file", field="target")
+            return {"restore": moving.restore, "bring": moving.bring, "archive": moving.archive}[act](
+                outside, target, say
+            )
         case _:
             raise Mistake(f"there is no database verb '{act}'", field="verb")
 
 
 def _upgrade(outside: Outside) -> Proof:
-    from tenuto.store.opening import PRESENT, open_registry, version_of
+    from tenuto.store.opening import PRESENT, open_registry, server, version_of
 
     settings = outside.settings
-    before = version_of(settings.registry_path)
+    if settings.server:
+        before = server(settings.database).version()
+    else:
+        before = version_of(settings.registry_path)
     if before is None:
-        raise NotFound(f"there is no registry at {settings.registry_path}; a supervisor makes it when it first starts")
-    if before != PRESENT and outside.glance().standing in ("live", "stale-alive", "stop-fenced"):
-        raise Refused("a supervisor uses this registry", see="tenuto stop")
+        raise NotFound(f"there is no registry at {settings.shown_database}; a supervisor makes it when it first starts")
+    if before != PRESENT:
+        unused(outside)
     ledger = open_registry(settings.database, outside.clock, minter=outside.minter)
     ledger.close_readers()
     told = "it was of the present schema already" if before == PRESENT else f"carried from {before} to {PRESENT}"
     return Proof(True, told, result={"before": before, "after": PRESENT})
+
+
+def unused(outside: Outside) -> None:
+    """Raises Refused while a supervisor uses the registry, or may."""
+    glance = outside.glance()
+    if glance.standing in PRESENT_HOLDERS or (glance.standing == "fresh-dead" and not glance.near):
+        raise Refused(f"a supervisor uses this registry: pid {glance.pid} on {glance.host}", see="tenuto stop")
 
 
 def _check(outside: Outside) -> Proof:
@@ -59,6 +82,8 @@ def _backup(outside: Outside, target: Path | None, say: Callable[[str], None]) -
     from tenuto.store.opening import open_registry
 
     stamp = outside.now().strftime("%Y%m%dT%H%M%SZ")
+    if outside.settings.server:
+        raise Refused("a PostgreSQL registry is backed up by its own means: pg_dump, or a base backup with its log")
     path = target or outside.settings.registry_path.with_name(f"registry-{stamp}.sqlite3")
     if path.exists():
         raise Mistake(f"{path} exists already; a backup never writes over anything", field="target")

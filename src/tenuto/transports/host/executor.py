@@ -207,6 +207,14 @@ class HostExecutor:
         """Journals of this registry whose commands it does not know: a sign of a restored backup."""
         return journal.strangers(self._folder, self._registry, known)
 
+    def held(self) -> tuple[CommandId, ...]:
+        """The commands that have a journal here."""
+        return journal.held(self._folder)
+
+    def old(self, age: timedelta) -> tuple[CommandId, ...]:
+        """Those whose journals say that all is over, and have said so for `age`."""
+        return journal.old(self._folder, age=age, now=self._clock.now())
+
     def highest_epoch(self) -> int:
         """The highest epoch any host was ordered under for this registry, 0 for none; ValueError when unreadable."""
         return claim.epochs(str(self._folder)).get(self._registry, 0)

@@ -127,6 +127,16 @@ def strangers(folder: Path, registry: str, known: Collection[CommandId]) -> tupl
     return tuple(one for one in unknown if one.mark is not Mark.REVOKED and one.registry in (registry, None))
 
 
+def old(folder: Path, *, age: timedelta, now: datetime) -> tuple[CommandId, ...]:
+    """The commands of settled journals that nobody has touched for `age`."""
+    before = (now - age).timestamp()
+    return tuple(
+        command_id
+        for command_id in held(folder)
+        if _older(Path(claim.path_of(str(folder), command_id)), before) and read(folder, command_id).mark in SETTLED
+    )
+
+
 def clean(folder: Path, keep: Collection[CommandId], *, age: timedelta, now: datetime) -> tuple[CommandId, ...]:
     """Remove settled journals not in `keep` and untouched for `age`, and what crashes left half made; tells which."""
     before = (now - age).timestamp()
