@@ -6,19 +6,16 @@ its assignment, reports progress, sends a message and completes the task; what t
 
 from __future__ import annotations
 
-import json
 import re
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.home import Home
 from tests.support.model_dialects import Asked
-from tests.support.programs import Program, Server, claude, codex, path, wrapped
+from tests.support.programs import Program, Server, claude, codex, wrapped
 from tests.support.scripted_model import Call, Say, ScriptedModel, Step
 
 PATIENCE = 90.0
@@ -27,45 +24,16 @@ STDIO = Server(command=(sys.executable, "-m", "tenuto", "mcp"))
 URI = re.compile(r"tenuto://tasks/t-[0-9a-z]+/assignment")
 
 
-class Home:
-    """A registry with a supervisor that also listens on a loopback port."""
+def ended(home: Home, task: str) -> dict[str, Any]:
+    """Everything about a task when it and its last turn are over."""
+    seen: list[dict[str, Any]] = []
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.work = folder / "work"
-        self.work.mkdir(parents=True)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
-        self.environment = {
-            "PATH": path(),
-            "HOME": str(folder),
-            "TENUTO_HOME": str(folder / "home"),
-            "TENUTO_PORT": str(self.port),
-        }
+    def over() -> bool:
+        seen[:] = [home.json("show", task)]
+        return seen[0]["task"]["ended_at"] is not None and all(one["ended_at"] for one in seen[0]["attempts"])
 
-    def tenuto(self, *arguments: str, text: str = "") -> str:
-        """What one command prints; it must succeed."""
-        said = subprocess.run(
-            [sys.executable, "-m", "tenuto", *arguments],
-            input=text, capture_output=True, text=True, timeout=60, check=False, cwd=self.work, env=self.environment,
-        )  # fmt: skip
-        assert said.returncode == 0, (arguments, said.stdout, said.stderr)
-        return said.stdout
-
-    def json(self, *arguments: str) -> dict[str, Any]:
-        """What one command prints as JSON."""
-        return dict(json.loads(self.tenuto(*arguments, "--json")))
-
-    def ended(self, task: str) -> dict[str, Any]:
-        """Everything about a task when it and its last turn are over."""
-        end = time.monotonic() + PATIENCE
-        while True:
-            shown = self.json("show", task)
-            if shown["task"]["ended_at"] is not None and all(one["ended_at"] for one in shown["attempts"]):
-                return shown
-            assert time.monotonic() < end, shown["task"]
-            time.sleep(0.2)
+    home.until("the end of the task", over, PATIENCE)
+    return seen[0]
 
 
 @pytest.fixture
@@ -112,7 +80,7 @@ def test_a_real_program_does_its_task(home: Home, make: Make, listing: str, read
         program = make(home.folder / "agent", model.url, server)
         line = wrapped(program, home.folder / "printed")
         made = home.tenuto("run", "--title", "Spiders", "--program", line, "--detach", text=OBJECTIVE)
-        shown = home.ended(made.strip())
+        shown = ended(home, made.strip())
     told = {name: (home.folder / "printed" / name).read_text("utf-8")[-4000:] for name in ("out", "err")}
     assert model.complaints == [], told
     assert any("Count the spiders" in text for asked in model.asked[:1] for text in asked.words), "it got no prompt"

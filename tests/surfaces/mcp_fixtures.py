@@ -28,7 +28,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tenuto.engine.desk import Caller
+from tenuto.engine.calling import Caller
 from tenuto.surfaces.http.auth import Authenticator
 from tenuto.surfaces.http.guard import Guard
 from tenuto.surfaces.mcp.exchange import exchange

@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.support.api import PORT, TOKEN, Api
 from tests.support.world import OPERATOR, World, world
 
-from tenuto.engine.desk import Caller
+from tenuto.engine.calling import Caller
 from tenuto.model.snapshot import Role
 from tenuto.prompts.skills import skills
 from tenuto.surfaces import verbs
@@ -33,6 +33,7 @@ pytestmark = pytest.mark.anyio
 VERSIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 AGENTS = {
     "task_status", "task_progress", "task_complete", "task_fail", "task_wait", "message_send", "message_read",
+    "task_spawn",
 }  # fmt: skip
 KEYS = itertools.count(1)
 
@@ -80,7 +81,8 @@ async def test_an_agent_sees_its_own_tasks_tools_and_no_more(api: Api, it: World
         listed = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(listed) == AGENTS
         for name, tool in listed.items():
-            assert "task" not in tool.input_schema["properties"]
+            assert ("task" in tool.input_schema["properties"]) is (name == "message_send")
+            assert not {"run", "parent", "corrective", "agent"} & set(tool.input_schema["properties"])
             changes = tools.TOOLS[name].of.mutates
             assert ("request_id" in tool.input_schema["required"]) is changes
         resources = (await client.list_resources()).resources
@@ -104,7 +106,7 @@ async def test_the_operator_names_the_task(api: Api, it: World) -> None:
     async with speaking(api) as client:
         listed = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
         assert set(listed) == set(tools.TOOLS)
-        assert all("task" in listed[name]["required"] for name in AGENTS)
+        assert all("task" in listed[name]["required"] for name in AGENTS - {"task_spawn"})
         assert (await said(client, "task_status", task=task[-8:]))["id"] == task
         assert [row["id"] for row in (await said(client, "run_status", run=run))["tasks"]] == [task]
         assert (await said(client, "task_status", fails=True))["field"] == "task"
@@ -115,7 +117,7 @@ async def test_the_operator_names_the_task(api: Api, it: World) -> None:
         assert {one.name for one in templates} == {"assignment", "overview"}
 
 
-@pytest.mark.parametrize("role", [Role.OPERATOR, Role.AGENT])
+@pytest.mark.parametrize("role", [Role.OPERATOR, Role.COORDINATOR, Role.AGENT])
 @pytest.mark.parametrize("name", tools.TOOLS)
 def test_arguments_are_flat_described_and_bounded(name: str, role: Role) -> None:
     tool = tools.TOOLS[name]
@@ -125,22 +127,52 @@ def test_arguments_are_flat_described_and_bounded(name: str, role: Role) -> None
     for argument, about in shape["properties"].items():
         assert about.get("type") in ("string", "integer", "number", "boolean"), (argument, about)
         assert about.get("description"), f"{name} does not say what {argument} is"
-    assert set(tool.words) <= set(shape["properties"]), "it describes what it does not take"
+    offered = set(tool.words) - (tool.leading if role is Role.AGENT else set())
+    assert offered <= set(shape["properties"]), "it describes what it does not take"
 
 
 async def test_what_a_tool_takes_is_what_its_verb_takes(it: World) -> None:
     """The least a schema asks for is enough for the verb, and its answer fits what the tool tells."""
     task = await it.started()
     given = {"task": task, "run": it.desk.task(task).run_id}
-    words = {"summary": "half of it", "evidence": "commit abc", "reason": "r", "question": "Which?", "text": "Hello"}
+    words = {
+        "prompt": "Sweep",
+        "summary": "half of it",
+        "evidence": "commit abc",
+        "reason": "r",
+        "question": "Which?",
+        "text": "Hello",
+    }
     for tool in (tool for tool in tools.TOOLS.values() if tool.name not in ("task_complete", "task_fail")):
         needed = tool.schema(Role.OPERATOR)["required"]
         arguments = {name: (given | words | {"request_id": key()})[name] for name in needed}
         if tool.name == "task_wait":
             arguments["question"] = words["question"]
+        if tool.name == "task_spawn":
+            arguments["parent"] = task
+        if tool.name == "task_spawn":
+            arguments["parent"] = task
         asked, repeat = tool.asked(arguments, None)
         told = tool.told(await verbs.call(it.desk, OPERATOR, tool.verb, asked, repeat))
         assert len(json.dumps(told)) < 4000, tool.name
+
+
+async def test_a_coordinator_looks_after_its_run(api: Api, it: World) -> None:
+    task = await it.started()
+    run = it.desk.task(task).run_id
+    await it.desk.coordinate(OPERATOR, run, task)
+    wanted = {"role": "coordinator", "name": "minder", "task": task}
+    made = await verbs.call(it.desk, OPERATOR, "token.new", wanted, key())
+    async with speaking(api, str(made["result"]["secret"])) as client:
+        listed = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
+        assert set(listed) == set(tools.TOOLS)
+        assert not any({"task", "run"} & set(shape["required"]) for shape in listed.values())
+        assert (await said(client, "run_status"))["run"]["id"] == run
+        uris = [str(one.uri) for one in (await client.list_resources()).resources]
+        assert uris == [f"tenuto://tasks/{task}/assignment", f"tenuto://runs/{run}/overview"]
+        other = await it.create()
+        refused = await said(client, "run_status", run=it.desk.task(other).run_id, fails=True)
+        assert refused["code"] == "not_allowed"
 
 
 async def test_a_request_id_makes_it_once(api: Api, it: World) -> None:

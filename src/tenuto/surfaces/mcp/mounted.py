@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import Receive, Scope, Send
 
-from tenuto.engine.desk import Caller, Desk
+from tenuto.engine.calling import Caller
+from tenuto.engine.desk import Desk
 from tenuto.surfaces.http.guard import CALLER
 from tenuto.surfaces.mcp.ways import AtDesk, Way
 from tenuto.surfaces.present import explanation

@@ -73,7 +73,7 @@ class _Handlers:
         if tool is None or tool.verb not in who.verbs:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:64]}")
         try:
-            asked, key = tool.asked(params.arguments or {}, who.task)
+            asked, key = tool.asked(params.arguments or {}, who.task, who.run)
             return _result(tool.told(await self._way.ask(tool.verb, asked, key)))
         except Mistake as mistake:
             return _result(present.error(mistake), failed=True)

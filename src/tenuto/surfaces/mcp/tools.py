@@ -81,7 +81,11 @@ def _same(given: Json) -> Json:
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool. `words` describes its arguments; `takes` replaces the verb's own where a tool is simpler than those."""
+    """One tool. `words` describes its arguments; `takes` replaces the verb's own where a tool is simpler than those.
+
+    An agent is not offered what `leading` names, and nobody what `hidden` names. `addressed`: an agent may name
+    another task than its own.
+    """
 
     name: str
     verb: str
@@ -92,6 +96,9 @@ class Tool:
     takes: Mapping[str, Json] | None = None
     required: tuple[str, ...] = ()
     params: Callable[[Json], Json] = _same
+    leading: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
+    addressed: bool = False
 
     @property
     def of(self) -> Verb:
@@ -103,11 +110,16 @@ class Tool:
         whole = self.of.params.model_json_schema()
         own: Json = whole["properties"] if self.takes is None else dict(self.takes)
         needed = list(whole.get("required", ()) if self.takes is None else self.required)
-        properties = {name: _plain(shape) | _described(self.words, name) for name, shape in own.items()}
-        properties.pop("task", None)
-        needed = [name for name in needed if name != "task"]
-        if self.on_task and role not in (Role.AGENT, Role.COORDINATOR):
-            properties, needed = {"task": _TASK, **properties}, ["task", *needed]
+        left = {"task"} | self.hidden | (self.leading if role is Role.AGENT else frozenset())
+        properties = {
+            name: _plain(shape) | _described(self.words, name) for name, shape in own.items() if name not in left
+        }
+        needed = [name for name in needed if name not in left]
+        if self.on_task and (role is not Role.AGENT or self.addressed):
+            properties = {"task": _TASK | _described(self.words, "task"), **properties}
+            needed = ["task", *needed]
+        if role is not Role.OPERATOR:
+            needed = [name for name in needed if name not in ("task", "run")]
         if self.of.mutates:
             properties, needed = {**properties, REQUEST_ID: _KEY}, [*needed, REQUEST_ID]
         return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
@@ -117,8 +129,8 @@ class Tool:
         """Whether it is about one task."""
         return "task" in self.of.params.model_fields
 
-    def asked(self, arguments: Mapping[str, Any], task: str | None) -> tuple[Json, str | None]:
-        """The verb's parameters and the idempotency key. `task` is the caller's own.
+    def asked(self, arguments: Mapping[str, Any], task: str | None, run: str | None = None) -> tuple[Json, str | None]:
+        """The verb's parameters and the idempotency key. `task` and `run` are the caller's own.
 
         Raises Mistake, naming the field.
         """
@@ -131,6 +143,8 @@ class Tool:
             raise Mistake(f"{self.name} changes nothing and takes no request_id", field=REQUEST_ID)
         if self.on_task and task is not None:
             given.setdefault("task", task)
+        if self.verb == "run.show" and run is not None:
+            given.setdefault("run", run)
         if self.takes is not None:
             for name in given:
                 if name not in self.takes and name != "task":
@@ -212,10 +226,17 @@ TOOLS: Mapping[str, Tool] = {
             "message_send",
             "message.send",
             "Send words to a task",
-            "Stores words for a task, which its next turn carries. What is answered is that they are stored, not that "
-            "they were read.",
+            "Stores words for a task, and delivers them by the policy you choose. What is answered is that they are "
+            "stored, not that they were read.",
             _done,
-            {"text": "The words."},
+            {
+                "task": "The task they are for, of the same run, or 'coordinator'. In a turn, without it: your own.",
+                "text": "The words.",
+                "policy": "For the record only, for the task's next turn, or at once into the turn that is under way.",
+                "corrective": "Why they cannot wait for the usual spacing: wrong or conflicting work would go on.",
+            },
+            leading=frozenset({"corrective"}),
+            addressed=True,
         ),
         Tool(
             "message_read",
@@ -223,6 +244,28 @@ TOOLS: Mapping[str, Tool] = {
             "Read what was said to the task",
             "Lists the newest messages to the task, the newest last, and how far each got. Changes nothing.",
             _said,
+        ),
+        Tool(
+            "task_spawn",
+            "task.spawn",
+            "Make one more task",
+            "Makes a task that works on its own, by a playbook or in the way of its parent. If the answer is lost or "
+            "says busy, ask again with the same request_id only: then it is made at most once.",
+            _done,
+            {
+                "prompt": "The new task's whole assignment.",
+                "title": "A short name; else the first line of the prompt.",
+                "playbook": "A playbook by NAME or SCOPE/NAME; the server reads it.",
+                "run": "The run it belongs to, where it has no parent.",
+                "parent": "The task it is made for, which is told of its end.",
+                "cwd": "The directory it works in.",
+                "auto_close": "Whether it is closed by itself a while after it said that it is ready.",
+                "unattended": "Whether nobody is there to answer it.",
+                "hand_over": "Whether it takes over the parent's slot.",
+                "force": "Why it is made although the very same work is under way.",
+            },
+            leading=frozenset({"run", "parent"}),
+            hidden=frozenset({"agent"}),
         ),
         Tool(
             "run_status",

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tenuto.engine.desk import Caller, Desk
+from tenuto.engine.calling import Caller
+from tenuto.engine.desk import Desk
 from tenuto.model.snapshot import Role
 from tenuto.surfaces import present, verbs
 
