@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from tenuto.engine.desk import Desk
 from tenuto.model.faults import Mistake, NotFound
 from tenuto.surfaces import present, verbs
-from tenuto.surfaces.cli.entrances import AlreadyLed, Check, Glance, NotSpawned, Places, Proof, Spawned
+from tenuto.surfaces.cli.entrances import AlreadyLed, Check, Glance, NotSpawned, Places, Proof, ServicePlan, Spawned
 from tenuto.surfaces.routes import PREFIX, ROUTES
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -235,6 +235,17 @@ class FakeEntrances:
 
     def doctor(self) -> Sequence[Check]:
         return self.checks
+
+    def move(self, url: str, say: Callable[[str], None]) -> Proof:
+        self.reached.append(("move", url))
+        return self.proof
+
+    def service_plan(self, act: str) -> ServicePlan:
+        return ServicePlan("systemd", ((self.root / "unit", "[Unit]"),), (("true",),), (f"to {act}",))
+
+    def carry_out(self, plan: ServicePlan) -> Sequence[str]:
+        self.reached.append(("carried out", plan.kind))
+        return ("it is done",)
 
     def database(self, act: str, target: Path | None, say: Callable[[str], None]) -> Proof:
         self.reached.append(("database", act, target))

@@ -24,11 +24,13 @@ from tenuto.model.faults import Corrupt
 from tenuto.model.ids import ALPHABET, LETTERS, CommandId, MessageId, RunId, TaskId, TextId
 from tenuto.model.lifecycle import AttemptState, CommandState, TaskState
 from tenuto.model.message import Message
+from tenuto.model.policy import Keeping
 from tenuto.model.snapshot import InLine, Leadership, Registry, Snapshot, Spent, Token
 from tenuto.model.work import Report, Run, Task, Text, Wait, WaitKind, Wake
 from tenuto.store import leader, tables
 from tenuto.store.audit import Contradiction, contradictions
 from tenuto.store.dialect import Connection, Cursor, Dialect, Texts
+from tenuto.store.retention import Overdue, overdue
 from tenuto.store.rows import Cell, Shape, at, moment, read_document
 
 R = TypeVar("R")
@@ -458,6 +460,11 @@ class TableReader:
             counted = {state.value: 0 for state in TaskState}
             counted.update((str(state), int(count)) for state, count in look.cells(_COUNTS))
             return {**counted, "open_commands": int(look.cells(_OPEN_COUNT)[0][0])}
+
+    def overdue(self, keep: Keeping, now: datetime) -> Overdue:
+        """What may be forgotten by now; a limited number of each kind."""
+        with self._looking() as look:
+            return overdue(look.connection, self._sql, keep, now)
 
     def check(self) -> tuple[Contradiction, ...]:
         """Every way in which the registry is damaged or contradicts itself; reads all of it."""

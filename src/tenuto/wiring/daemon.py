@@ -20,6 +20,8 @@ from tenuto import prompts
 from tenuto.config import Settings
 from tenuto.engine.cycle import Cycle, Deposed, Surroundings
 from tenuto.engine.desk import Caller, Desk
+from tenuto.engine.keeper import Keeper
+from tenuto.engine.orphans import Orphan, hold
 from tenuto.engine.residency import NotFree, Residency
 from tenuto.engine.spooled import Say, Spooled
 from tenuto.engine.succession import Succession
@@ -36,9 +38,9 @@ from tenuto.surfaces.http.feed import Feed
 from tenuto.transports import processes
 from tenuto.transports.bridge import Bridge
 from tenuto.transports.host.executor import HostExecutor
+from tenuto.transports.localshell.witness import LocalShellWitness, configured
 from tenuto.transports.playbooks import PlaybookFolders
 from tenuto.transports.remote import Executors
-from tenuto.transports.localshell.witness import LocalShellWitness, configured
 from tenuto.transports.spool import SpoolFolder
 from tenuto.transports.workspace.port import WorkspaceWitness
 from tenuto.wiring.executors import bridged
@@ -207,6 +209,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
         return led
     secret = operator_token(settings.operator_token, supervisor.minter.secret)
     await supervisor.executor.open(led.epoch)
+    await _hold_orphans(supervisor)
     supervisor.bridge.lead(led.epoch)
     feed = Feed()
     supervisor.cycle.committed = feed.notify
@@ -243,6 +246,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
     )
     door.open(succeeds=before is not None and before.address == led.address)
     spooled = Spooled(SpoolFolder(settings.spool), supervisor.ledger, _says(supervisor.desk))
+    keeper = Keeper(supervisor.ledger, supervisor.executor, supervisor.clock, settings.keep)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, supervisor.residency.stop)
@@ -251,16 +255,32 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
         async with asyncio.TaskGroup() as group:
             group.create_task(door.serve(), name="door")
             group.create_task(spooled.run(), name="spool")
+            group.create_task(keeper.run(), name="keeper")
             try:
                 await supervisor.residency.serve()
             finally:
                 await supervisor.bridge.close()
                 door.stop()
                 spooled.stop()
+                keeper.stop()
     except* Deposed as deposed:
         raise Deposed(str(deposed.exceptions[0])) from None
     _LOG.info("stopped")
     return None
+
+
+async def _hold_orphans(supervisor: Supervisor) -> None:
+    """Have a person look at what this home's hosts began and the registry does not know of."""
+    ledger, executor = supervisor.ledger, supervisor.executor
+
+    def strangers() -> list[Orphan]:
+        known = {command_id for command_id in executor.held() if ledger.command(command_id) is not None}
+        return [Orphan(one.command_id, one.task_id, one.mark.value) for one in executor.strangers(known)]
+
+    orphans = await asyncio.to_thread(strangers)
+    found = await hold(ledger, orphans, supervisor.clock, supervisor.minter, supervisor.settings.slots)
+    if found:
+        _LOG.warning("%s journals have commands that this registry does not know: it was restored", found)
 
 
 async def _in_time(supervisor: Supervisor) -> Leadership | None:

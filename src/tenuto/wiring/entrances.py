@@ -7,6 +7,7 @@ quick command stays quick.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,6 +22,7 @@ from tenuto.surfaces.cli.entrances import (
     NotSpawned,
     Places,
     Proof,
+    ServicePlan,
     Spawned,
 )
 from tenuto.wiring.world import RandomMinter, SystemClock
@@ -217,6 +219,24 @@ class RealEntrances:
 
         return database(self, act, target, say)
 
+    def move(self, url: str, say: Callable[[str], None]) -> Proof:
+        """Move the registry to PostgreSQL."""
+        from tenuto.wiring.moving import move
+
+        return move(self, url, say)
+
+    def service_plan(self, act: str) -> ServicePlan:
+        """What installing or removing the service comes to."""
+        from tenuto.wiring import service
+
+        return service.plan(self, act, self._config, self._db)
+
+    def carry_out(self, plan: ServicePlan) -> Sequence[str]:
+        """Install or remove it."""
+        from tenuto.wiring import service
+
+        return service.carry_out(plan)
+
     def demo(self, *, keep: bool, say: Callable[[str], None]) -> Proof:
         """The demonstration."""
         return self._offered().demo(keep=keep, say=say)
@@ -267,4 +287,6 @@ def _last_line(log: Path) -> str:
             lines = file.read().decode("utf-8", "replace").strip().splitlines()
     except OSError:
         return "its log cannot be read"
-    return lines[-1][-300:] if lines else "its log is empty"
+    if lines:
+        return lines[-1][-300:]
+    return "its log is empty" if shutil.disk_usage(log.parent).free else f"the disk of {log} is full"

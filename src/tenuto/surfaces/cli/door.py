@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
+from tenuto.model.faults import Corrupt, OutOfReach, UnsupportedVersion
 from tenuto.surfaces.cli.client import Client, Unreachable
 from tenuto.surfaces.cli.entrances import Entrances
 from tenuto.surfaces.cli.exits import Failure, no_supervisor
-from tenuto.model.faults import Corrupt, OutOfReach, UnsupportedVersion
 from tenuto.surfaces.routes import PREFIX, ROUTES, address
 
 Answer = Mapping[str, object]
@@ -52,7 +52,7 @@ class Door:
 
     @cached_property
     def _leader(self) -> Client | None:
-        """Whoever leads this registry from another home on this machine; None when nobody does, or it cannot be told."""
+        """Whoever leads this registry from another home on this machine; None when nobody does, as far as is known."""
         try:
             glance, places = self._entrances.glance(), self._entrances.places
         except (OutOfReach, Corrupt, UnsupportedVersion):

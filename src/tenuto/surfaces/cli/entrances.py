@@ -48,8 +48,8 @@ class Glance:
     `engine.residency.Standing`); it is "missing" as well when there is no registry yet, and then everything else is
     None or empty. `since` is when the lease was taken, `until` when it runs out unless renewed. `held_at` is the
     operator's hold on everything. `address` is the socket of whoever leads, `near` says whether that is on this host,
-    `troubles` are sentences about what keeps it from its work. `tasks` counts tasks by state, `open_commands` counts armed, submitted and
-    ambiguous commands.
+    `troubles` are sentences about what keeps it from its work. `tasks` counts tasks by state, `open_commands` those
+    that are armed, submitted or ambiguous.
     """
 
     standing: str
@@ -118,6 +118,20 @@ class Proof:
     result: Mapping[str, object] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ServicePlan:
+    """What making Tenuto a service of this user comes to, before any of it is done.
+
+    `files` are written (or, with text None, removed); `commands` are run one after another, without a shell; `notes`
+    are for the person. `kind` is "systemd" or "launchd".
+    """
+
+    kind: str
+    files: tuple[tuple[Path, str | None], ...]
+    commands: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+
 class Entrances(Protocol):
     """Everything outside that the command line reaches, for one registry."""
 
@@ -161,8 +175,9 @@ class Entrances(Protocol):
     def run_supervisor_foreground(self, *, standby: bool = False) -> int:
         """Lead and serve until stopped by SIGINT, SIGTERM or `tenuto stop`; the exit code of the process.
 
-        With `standby` it waits while another leads, and leads when nobody does. 0 after a clean stop, 5 when another supervisor leads, 1 when the lease was lost. Prints only to the log and
-        to stderr. Makes the state directory, the registry and the operator's token where they are missing.
+        With `standby` it waits while another leads, and leads when nobody does. 0 after a clean stop, 5 when another
+        supervisor leads, 1 when the lease was lost. Prints only to the log and to stderr.
+        Makes the state directory, the registry and the operator's token where they are missing.
         """
         ...
 
@@ -206,6 +221,18 @@ class Entrances(Protocol):
 
         `upgrade` raises `model.faults.Refused` while a supervisor leads. `say` takes lines of progress.
         """
+        ...
+
+    def move(self, url: str, say: Callable[[str], None]) -> Proof:
+        """Move the registry from its file into an empty PostgreSQL database; raises Refused while it is used."""
+        ...
+
+    def service_plan(self, act: str) -> ServicePlan:
+        """What "install" or "remove" would do here; changes nothing. Raises Refused where there is no such service."""
+        ...
+
+    def carry_out(self, plan: ServicePlan) -> Sequence[str]:
+        """Do what a plan says; a sentence for each step. Raises Mistake when a step fails, and says which."""
         ...
 
     def demo(self, *, keep: bool, say: Callable[[str], None]) -> Proof:

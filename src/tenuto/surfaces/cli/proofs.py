@@ -84,9 +84,52 @@ def bench(
 
 
 @database.command()
-def upgrade(context: typer.Context, as_json: AsJson = False) -> int:
+def upgrade(
+    context: typer.Context,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Bring an older registry here from elsewhere.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
     """Carry the registry to this version's schema; refused while a supervisor leads."""
+    if source is not None:
+        return _database(context, "bring", source, as_json)
     return _database(context, "upgrade", None, as_json)
+
+
+@database.command()
+def restore(
+    context: typer.Context,
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="A backup.", show_default=False)],
+    as_json: AsJson = False,
+) -> int:
+    """Put a backup in the registry's place; what was there is renamed. Refused while a supervisor leads."""
+    return _database(context, "restore", source, as_json)
+
+
+@database.command()
+def archive(
+    context: typer.Context,
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="A new file, compressed.", show_default=False)],
+    as_json: AsJson = False,
+) -> int:
+    """Write down the events that will be forgotten; changes nothing in the registry."""
+    return _database(context, "archive", target, as_json)
+
+
+@database.command()
+def move(
+    context: typer.Context,
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="An empty database; passwords belong in ~/.pgpass.", show_default=False)
+    ],
+    as_json: AsJson = False,
+) -> int:
+    """Move the registry from its file into PostgreSQL. Refused while a supervisor leads."""
+    this = front(context, as_json)
+    this.not_in_turn("touch the registry")
+    return told(this, this.entrances.move(url, _progress(this)))
 
 
 @database.command()

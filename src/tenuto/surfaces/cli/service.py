@@ -7,6 +7,7 @@ that is under way.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -29,6 +30,10 @@ LOG_TAIL = 1024 * 1024
 HUNG = "stale-alive"
 
 commands = typer.Typer()
+unit = typer.Typer(help="The supervisor as a service of this user: systemd or launchd.", no_args_is_help=True)
+commands.add_typer(unit, name="service", rich_help_panel=PANEL)
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 Within = Annotated[int, typer.Option("--within", metavar="SECONDS", min=1, max=600, help="How long to wait at most.")]
 
 
@@ -138,6 +143,46 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> int:
         if check.mend and check.ok is not True:
             this.out.line(f"mend {check.name}: {check.mend}")
     return Exit.FAILED if failed else Exit.DONE
+
+
+@unit.command()
+def install(context: typer.Context, dry_run: DryRun = False, yes: Yes = False, as_json: AsJson = False) -> int:
+    """Have this user's service manager run the supervisor, and start it again after a crash."""
+    return _service(context, "install", dry_run, yes, as_json)
+
+
+@unit.command()
+def remove(context: typer.Context, dry_run: DryRun = False, yes: Yes = False, as_json: AsJson = False) -> int:
+    """Undo what install did. Registry, journals and configuration stay."""
+    return _service(context, "remove", dry_run, yes, as_json)
+
+
+def _service(context: typer.Context, act: str, dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Show all that would be written and run; do it only when that was agreed to."""
+    this = front(context, as_json)
+    this.not_in_turn(f"{act} a service")
+    plan = this.entrances.service_plan(act)
+    if this.out.as_json:
+        files = [{"path": str(path), "text": text} for path, text in plan.files]
+        told_plan = {"kind": plan.kind, "files": files, "commands": [list(one) for one in plan.commands]}
+        done = () if dry_run or not yes else this.entrances.carry_out(plan)
+        this.out.document({**told_plan, "notes": list(plan.notes), "done": list(done)})
+        return Exit.DONE if dry_run or yes else Exit.REFUSED
+    for path, text in plan.files:
+        this.out.line(f"{'remove' if text is None else 'write'} {path}")
+        for line in (text or "").splitlines():
+            this.out.line(f"    {line}")
+    for command in plan.commands:
+        this.out.line(f"run {' '.join(command)}")
+    for note in plan.notes:
+        this.out.note(note)
+    if dry_run:
+        return Exit.DONE
+    if not yes and not (sys.stdin.isatty() and typer.confirm("Do this?")):
+        raise Failure("refused", "nothing was done: say --yes", Exit.REFUSED, mend=f"tenuto service {act} --yes")
+    for line in this.entrances.carry_out(plan):
+        this.out.line(line)
+    return Exit.DONE
 
 
 @commands.command(rich_help_panel=PANEL)
