@@ -116,10 +116,12 @@ def first(ladder: Iterable[rungs.Check], seen: Seen, now: datetime) -> Because |
 
 
 def _halt(seen: Seen, now: datetime) -> Interrupt | None:
-    """A stop always ends what is running: a stopped task's live turn is interrupted, with longer and longer pauses."""
+    """A stop always ends what is running, and a time limit holds without a host: with longer and longer pauses."""
     snapshot = seen.snapshot
     live = snapshot.live
-    if snapshot.task.state is not TaskState.CANCELLED or live is None or not seen.connected:
+    if live is None or not seen.connected:
+        return None
+    if snapshot.task.state is not TaskState.CANCELLED and not reconcile.outlasted(snapshot, seen.found.findings, now):
         return None
     if any(command.kind is CommandKind.INTERRUPT for command in snapshot.commands):
         return None

@@ -265,6 +265,15 @@ def _acknowledged(command: Command, seen: Observation) -> tuple[Finding, ...]:
     return () if command.state is CommandState.ACKNOWLEDGED else (Acknowledgement(command, seen),)
 
 
+def outlasted(snapshot: Snapshot, findings: Iterable[Finding], now: datetime) -> bool:
+    """Whether the live turn goes on past its time limit and its host, who would have ended it then, is gone."""
+    live = snapshot.live
+    if live is None or live.live_at is None or now - live.live_at < snapshot.run.policy.turn_limit:
+        return False
+    alone = (f.command.attempt_id for f in findings if isinstance(f, Living) and f.orphaned)
+    return live.id in alone
+
+
 def came_true(snapshot: Snapshot, resolved: Mapping[str, bool | None], now: datetime) -> tuple[Finding, ...]:
     """The open waits whose reason has gone by itself."""
     found: list[Finding] = []

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tenuto.core import neighbours, progress, signal, signs, slots, tenancy, trust, wake
+from tenuto.core import neighbours, progress, reconcile, signal, signs, slots, tenancy, trust, wake
 from tenuto.core.draft import Draft, New
 from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
@@ -66,7 +66,7 @@ def settle(seen: Seen, now: datetime, new: New, prompt: str = "") -> Commit | No
         _apply(draft, finding, seen, prompt)
     if seen.found.acceptance is not None:
         _judged(draft, seen)
-    _not_to_be_ended(draft)
+    _not_to_be_ended(draft, seen)
     _record(draft, seen)
     return draft.commit()
 
@@ -285,13 +285,19 @@ def _doubt(draft: Draft, command: Command, why: str) -> None:
         _ask(draft, f"turn {live.number} cannot be followed any more: {why}. End what is left of it", live)
 
 
-def _not_to_be_ended(draft: Draft) -> None:
-    """The turn of a stopped task that goes on in spite of being interrupted is a person's."""
+def _not_to_be_ended(draft: Draft, seen: Seen) -> None:
+    """A turn that goes on in spite of being interrupted is a person's: a stopped task's, or one past its time."""
     task, live = draft.task, draft.snapshot.live
-    if task.state is not TaskState.CANCELLED or live is None or task.ended_at is None or draft.snapshot.waits:
+    if live is None or draft.snapshot.waits:
         return
-    if draft.now - task.ended_at >= PATIENCE * draft.before.run.policy.interrupt_grace:
-        question = f"the task was stopped, and its turn {live.number} could not be ended. End its processes by hand"
+    if task.state is TaskState.CANCELLED:
+        since, why = task.ended_at, "the task was stopped, and its"
+    elif live.live_at is not None and reconcile.outlasted(draft.snapshot, seen.found.findings, draft.now):
+        since, why = live.live_at + draft.before.run.policy.turn_limit, "its host is gone and its time is over, but"
+    else:
+        return
+    if since is not None and draft.now - since >= PATIENCE * draft.before.run.policy.interrupt_grace:
+        question = f"{why} turn {live.number} could not be ended. End its processes by hand"
         draft.wait(WaitKind.HUMAN, question, attempt=live.id)
 
 
