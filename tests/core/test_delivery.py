@@ -17,6 +17,7 @@ from tenuto.model.ids import CommandId, spelled
 from tenuto.model.lifecycle import CommandState, DeliveryState, RunState, TaskState
 from tenuto.model.message import MessagePolicy, Party
 from tenuto.model.reconciliation import Acknowledgement, Doubtful, Living, MayYetBegin, Seen, Undone
+from tenuto.model.snapshot import Snapshot
 from tenuto.model.work import WaitKind
 
 STEER = replace(
@@ -30,14 +31,14 @@ WORDS = b.a_message(policy=MessagePolicy.STEER_NOW)
 ALIVE = Presence.ALIVE
 
 
-def live(snapshot: b.Snapshot | None = None) -> Seen:
+def live(snapshot: Snapshot | None = None) -> Seen:
     """A turn under way that was seen just now, at an executor that can steer, and words that wait."""
     world = b.with_message(WORDS, snapshot or b.with_live())
     seen = b.see(world, b.seen_of(b.ACKNOWLEDGED, Mark.ACCEPTED, ALIVE, ALIVE, proof={"turn": "turn 1"}))
     return replace(seen, steerable=True)
 
 
-def of(snapshot: b.Snapshot) -> Seen:
+def of(snapshot: Snapshot) -> Seen:
     return live(snapshot)
 
 

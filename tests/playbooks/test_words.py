@@ -202,10 +202,10 @@ async def test_words_to_an_idle_task_make_a_turn_and_the_operators_pass_a_pause(
         done = await it.desk.say(neighbour, task, "a neighbour's words", policy=NOW_, key="n1")
         assert (done.result["delivery"], "paused" in str(done.result["because"])) == ("next_turn", True)
         await it.settle(task)
-        assert len(it.executor.turns) == 1
+        before = len(it.executor.turns)
         done = await said(it, task)
         assert done.result["delivery"] == "send"
-        assert len(it.executor.turns) == 2
+        assert (before, len(it.executor.turns)) == (1, 2)
         attempt = it.desk.attempts(task)[0]
         assert attempt.reason is WakeKind.MESSAGE
         assert states(it, task) == [DeliveryState.DELIVERED, DeliveryState.DELIVERED], "waiting words ride along"
