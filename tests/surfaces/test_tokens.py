@@ -122,7 +122,8 @@ def test_loopback_unless_everything_else_is_said(tmp_path: Path) -> None:
     assert settings(tmp_path, "port = 7000", TENUTO_PORT="7001").port == 7001
     for name in ("127.0.0.1", "::1", "localhost", "loopback", "127.0.0.9"):
         assert settings(tmp_path, f'bind = "{name}"').bind is None
-    whole = 'bind = "0.0.0.0"\ntls_certificate = "/c"\ntls_key = "/k"\ntoken_file = "/t"\nhosts = ["Box.example:6174"]\n'
+    lines = ('bind = "0.0.0.0"', 'tls_certificate = "/c"', 'tls_key = "/k"', 'token_file = "/t"')
+    whole = "\n".join((*lines, 'hosts = ["Box.example:6174"]'))
     wide = settings(tmp_path, whole)
     assert (wide.bind, wide.hosts, wide.operator_token) == ("0.0.0.0", ("box.example:6174",), Path("/t"))
 
