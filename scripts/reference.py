@@ -1,4 +1,4 @@
-"""Make the reference pages whose facts stand in the code: features, policy, events, storage, config.
+"""Make the reference pages whose facts stand in the code: features, policy, events, storage, config, wire.
 
 Names, types, defaults and rules are taken from the code, words from the TOML file beside each page. A name
 without words, or words without a name, is an error that says which; so is a feature that is said to work and
@@ -9,20 +9,27 @@ is not what it would write.
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import sys
 import tomllib
+import types
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
-from datetime import timedelta
+from dataclasses import MISSING, fields
+from datetime import datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import CheckConstraint
 
+from tenuto.model.evidence import Ending, Rank
 from tenuto.model.fact import FactKind
+from tenuto.model.ids import AttemptId, CommandId, TaskId
 from tenuto.model.policy import POLICY, Policy
 from tenuto.store import tables
+from tenuto.transports import wire as frames
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tenuto"
@@ -365,12 +372,66 @@ def _popped(text: str) -> Iterator[str]:
                 continue
 
 
+# --- wire
+
+
+def wire(words: Words) -> list[str]:
+    """The executor wire: every frame with its fields, and the golden file that shows it."""
+    compared("wire", words["page"], ("about", "come", "rules"))
+    page = opened("The executor wire", "wire.toml")
+    about = [
+        ("protocol", f"`{frames.protocol()}`; two sides may be {frames.SKEW} version apart"),
+        ("largest frame", f"{frames.LIMIT // 2**20} MiB"),
+        ("name", code([frames.NAME.pattern])),
+        ("incarnation", code([frames.LIFE.pattern])),
+    ]
+    page += [words["page"]["about"].strip(), "", *table(("", ""), about), "", "## Coming", ""]
+    page += [words["page"]["come"].strip(), "", "## What holds", "", words["page"]["rules"].strip(), ""]
+    page += ["## Frames", ""]
+    page += ["An example of each lies in `tests/wire/golden/`, read by the tests of both sides.", ""]
+    for name, kind in frames.FRAMES.items():
+        page += [f"### {name}", "", *_told(kind), ""]
+    page += ["## Values within frames", ""]
+    for part in (frames.Entry, frames.Subject, frames.Target, frames.CommandSeen, Ending):
+        page += [f"### {part.__name__}", "", *_told(part), ""]
+    return page[:-1]
+
+
+def _told(kind: type) -> list[str]:
+    """What a value is for, and its fields."""
+    rows = []
+    hints = typing.get_type_hints(kind)
+    for one in fields(kind):
+        always = one.default is MISSING and one.default_factory is MISSING and type(None) not in _parts(hints[one.name])
+        rows.append((code([one.name]), _said(hints[one.name]), "always" if always or one.name == "how" else ""))
+    return [inspect.cleandoc(kind.__doc__ or ""), "", *table(("field", "type", ""), rows)]
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else ()
+
+
+def _said(hint: Any) -> str:
+    """A type in the words of JSON."""
+    hint = next((each for each in _parts(hint) if each is not type(None)), hint)
+    if typing.get_origin(hint) is tuple:
+        return f"list of {_said(typing.get_args(hint)[0])}"
+    if typing.get_origin(hint) is Mapping:
+        return "object of texts" if typing.get_args(hint)[1] is str else "object"
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return "one of " + code(hint)
+    named = {str: "text", bool: "true or false", int: "whole number", float: "seconds", datetime: "moment with offset"}
+    named |= {Rank: "rank, 1 to 5", CommandId: "command id", TaskId: "task id", AttemptId: "attempt id"}
+    return named.get(hint) or f"[{hint.__name__}](#{hint.__name__.lower()})"
+
+
 MAKERS: Mapping[str, Callable[[Words], list[str]]] = {
     "features": features,
     "policy": policy,
     "events": events,
     "storage": storage,
     "config": config,
+    "wire": wire,
 }
 
 

@@ -18,7 +18,7 @@ from tenuto.model.evidence import Mark
 from tenuto.transports.host import journal
 
 AREAS = {"EC": 22, "SC": 20, "SV": 23, "BX": 16}
-PAGES = ("features", "policy", "events", "storage", "config")
+PAGES = ("features", "policy", "events", "storage", "config", "wire")
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,8 @@ def main(address: str, token: str, name: str, journal: str, point: str, count: s
     """Speak for programs until the point is passed."""
     fuse = Death(point, int(count))
     host = point if point.startswith("host.") else None
-    asyncio.run(hosting(load(os.environ), name, [address], Path(token), Path(journal), fuse=fuse, host_fuse=host))
+    served = hosting(load(os.environ), name, [address], Path(token), Path(journal), fuse=fuse, host_fuse=host)
+    sys.exit(0 if asyncio.run(served) is None else 4)
 
 
 if __name__ == "__main__":
