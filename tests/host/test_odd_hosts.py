@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,10 +17,11 @@ from tests.host.conftest import Room, accepted, command, python
 
 from tenuto.model.command import Accepted, Unknown
 from tenuto.model.evidence import Cut, Mark, Presence
-from tenuto.ports import Halt
+from tenuto.model.ids import CommandId
+from tenuto.ports import Halt, NoFuse
 from tenuto.transports import processes
-from tenuto.transports.host import executor, journal
-from tenuto.transports.host.launch import SCRIPT
+from tenuto.transports.host import executor, journal, sight
+from tenuto.transports.host.launch import SCRIPT, launch
 
 POOR = """
 import os, sys
@@ -173,3 +176,27 @@ async def test_the_prompt_and_the_token_stand_nowhere(room: Room) -> None:
         if path.is_file() and not path.is_socket():
             seen += path.read_bytes()
     assert b"secret" not in seen
+
+
+async def test_a_host_that_claims_between_two_looks_is_looked_at_again(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A supervisor that lost its lease hands over late: claimed while another looks, and over before it looks again."""
+    mine = command()
+    room.asked.append(mine)
+    ordered = room.executor._ordered(mine, room.turn("sh", "-c", "echo x >> starts"))
+    honest, looks = journal.read, 0
+
+    def read(folder: Path, command_id: CommandId) -> journal.Journal:
+        nonlocal looks
+        looks += 1
+        if looks != 2:
+            return honest(folder, command_id)
+        os.waitpid(launch(ordered, NoFuse(), None), 0)  # the other's host, from its birth to its end
+        whole = honest(folder, command_id)
+        return replace(whole, mark=Mark.CLAIMED, agent=None, ending=None)  # as it stood a moment before
+
+    monkeypatch.setattr(journal, "read", read)
+    facts = await asyncio.to_thread(sight.of_turn, room.journals, mine, "registry", launched_here=False)
+    assert (room.folder / "starts").read_text() == "x\n"
+    assert facts.mark is Mark.ENDED, "a turn that took effect would pass for one that never began"

@@ -42,8 +42,7 @@ ELSEWHERE = "its journal was in another directory, or has been removed"
 
 def of_turn(folder: Path, command: Command, registry: str, *, launched_here: bool) -> CommandFacts:
     """The facts of a turn or a check. Looks at every process of the machine; belongs in a thread."""
-    performer = _performer(journal.read(folder, command.id), launched_here=launched_here)
-    seen = journal.read(folder, command.id)  # after the look at its host: what a dead host wrote is all there
+    performer, seen = _looked_at(folder, command.id, launched_here=launched_here)
     match seen.mark:
         case Mark.NONE | Mark.REVOKED:
             agent = _of(processes.carriers(COMMAND, command.id))
@@ -58,15 +57,29 @@ def of_turn(folder: Path, command: Command, registry: str, *, launched_here: boo
             return facts(command, seen, performer, agent_of(seen, performer))
 
 
+def _looked_at(folder: Path, command_id: CommandId, *, launched_here: bool) -> tuple[Presence, Journal]:
+    """Whether the host is there, and its journal as it stands after that look: what a dead host wrote is all there.
+
+    Who claims between the look and the reading is a host that has not been looked at: it is, and the journal is read
+    again. Otherwise a turn that a supervisor of before hands over in that moment, and that ends before anybody looks
+    again, would pass for one that never began (proofs/protocol.pml, -DTRUSTING).
+    """
+    first = journal.read(folder, command_id)
+    performer = _performer(first, launched_here=launched_here)
+    seen = journal.read(folder, command_id)
+    if first.mark is Mark.NONE and seen.mark is not Mark.NONE:
+        performer = _performer(seen, launched_here=launched_here)
+        seen = journal.read(folder, command_id)
+    return performer, seen
+
+
 def of_halt(folder: Path, command: Command, *, working: bool) -> CommandFacts:
     """The facts of an interruption. One that nobody works at any more has ended if its target has, and else failed."""
     performer = Presence.ALIVE if working else _supervisor(journal.read(folder, command.id))
     seen = journal.read(folder, command.id)
     if performer is not Presence.GONE or seen.target is None or seen.mark not in (Mark.BEGUN, Mark.ACCEPTED):
         return facts(command, seen, performer, Presence.GONE)
-    target = journal.read(folder, seen.target)
-    host = _performer(target, launched_here=False)
-    target = journal.read(folder, seen.target)
+    host, target = _looked_at(folder, seen.target, launched_here=False)
     agent = agent_of(target, host)
     if agent is Presence.GONE and host is Presence.GONE:
         seen = replace(seen, mark=Mark.ENDED, ending=Ending(exit_code=0, signal=None, cut=None))
