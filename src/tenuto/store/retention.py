@@ -19,6 +19,7 @@ from sqlalchemy import (
     exists,
     func,
     literal_column,
+    or_,
     select,
     text,
     update,
@@ -39,10 +40,11 @@ _ZERO: ColumnClause[int] = literal_column("0")
 _event, _words, _task = tables.event, tables.words, tables.task
 _EVENTS = select(_event.c.n, _event.c.at).order_by(_event.c.n).limit(_LIMIT).offset(_ZERO)
 _NEWEST = select(func.max(_event.c.n))
-_in_use = (
-    exists()
-    .where(_task.c.objective == _words.c.id)
-    .where((_task.c.ended_at.is_(None)) | (_task.c.ended_at >= bindparam("since")))
+_user = tables.task.alias("user")
+_in_use = exists(
+    select(_user.c.id)
+    .where(_user.c.objective == _words.c.id, or_(_user.c.ended_at.is_(None), _user.c.ended_at >= bindparam("since")))
+    .correlate(_words)
 )
 _TEXTS = (
     select(_words.c.id)
