@@ -83,15 +83,22 @@ def make_app(
     are origins of browser extensions that may open one.
     """
     app = FastAPI(title="Tenuto", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    secure = tuple(origins)
+    secure = tuple(one for one in origins if one.startswith("https:"))
     app.add_middleware(
-        Guard, auth=auth, port=port, origins=secure, hosts=tuple(hosts), sessions=sessions, extensions=tuple(extensions)
+        Guard,
+        auth=auth,
+        port=port,
+        origins=tuple(origins),
+        hosts=tuple(hosts),
+        sessions=sessions,
+        extensions=tuple(extensions),
     )
     if executors is not None:
         door = ExecutorDoor(executors, lambda scope: auth.caller(authorization_of(scope)) is not None)
         app.router.routes.append(WebSocketRoute(PATH, door))
     if sessions is not None:
-        Login(sessions, told, secure=any(one.startswith("https:") for one in secure)).on(app)
+        base = secure[0] if secure else None if port is None else f"http://127.0.0.1:{port}"
+        Login(sessions, told, base, secure=bool(secure)).on(app)
     app.add_exception_handler(HTTPException, _told)
     app.add_exception_handler(Exception, _fault)
     app.add_route("/healthz", _healthz, methods=["GET"], include_in_schema=False)
@@ -149,6 +156,8 @@ class _Answer:
         raw = self._named(request, await body(request))
         said = await verbs.call(self._desk, caller, self._verb.name, raw, key)
         self._feed.notify()
+        if "effects" not in said:
+            return _json(200, said)  # a look that is recorded: it tells what it saw
         if said["replayed"]:
             return _json(200, said, {"Idempotent-Replay": "true"})
         return _json(201 if changed(said) else 200, said)

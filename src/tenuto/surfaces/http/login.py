@@ -59,7 +59,7 @@ LONGEST = 200
 
 
 class Login:
-    """Puts the addresses of logging in on an application. `base` is where a browser finds them, `told` answers faults."""
+    """Puts the addresses of logging in on an application. `base` is where a browser finds them; `told` tells faults."""
 
     def __init__(
         self, sessions: Sessions, told: Callable[[BaseException], Response], base: str | None, *, secure: bool

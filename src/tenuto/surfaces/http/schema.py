@@ -50,9 +50,18 @@ TELLS = {
     "events": ("events", "last"),
     "message.list": ("messages",),
     "checkpoint.show": ("reports",),
+    "observe.list": ("task", "at", "health", "clocks", "flaws", "tools", "observations"),
+    "dispatch.plan": ("task", "at", "rungs", "intent", "because", "fence", "members", "proof", "text"),
+    "orchestrate": ("selected", "considered", "at", "text"),
+    "tool.list": ("sessions",),
+    "job.list": ("jobs",),
+    "lease.list": ("holder", "conversations"),
     "command.list": ("commands",),
     "command.show": ("command",),
 }
+
+#: The same of the verbs that record what they see and make nothing.
+LOOKS = {"reconcile": ("task", "fence", "members", "findings", "wanting", "text")}
 
 TEXT = {"type": "string"}
 ERROR = {
@@ -146,7 +155,10 @@ def _operation(verb: Verb, path: str, schemas: dict[str, Any], *, on_run: bool) 
 
 def _responses(verb: Verb) -> dict[str, Any]:
     done = {"$ref": "#/components/schemas/Done"}
-    if verb.mutates:
+    if verb.name in LOOKS:
+        shape = {"type": "object", "required": list(LOOKS[verb.name])}
+        answers = {"200": _content("what was seen, and recorded", shape)}
+    elif verb.mutates:
         answers = {
             "200": _content("done before, or nothing was to be done", done),
             "201": _content("done", done),
