@@ -8,9 +8,7 @@
  * there while the journal was empty, so nobody is there when it is read a moment later.
  */
 
-#ifndef COMMANDS
 #define COMMANDS 2      /* turns of one task, one after the other */
-#endif
 #ifndef CRASHES
 #define CRASHES 1
 #endif
@@ -40,7 +38,7 @@ byte crashes = CRASHES;
 byte takeovers = TAKEOVERS;
 bit done = 0;
 
-#define others_act(c) (agent[1 - (c)])
+#define others_act(c) (agent[1 - (c)])  /* there are two commands */
 #define may_crash     (crashes > 0)
 
 proctype Host(byte c; byte mine) {
@@ -213,6 +211,3 @@ init {
         run Supervisor(2)
     }
 }
-
-/* Nothing is lost: whatever was armed is settled or known to be in doubt, however often somebody died. */
-ltl settled { <> done }
