@@ -112,7 +112,7 @@ class Postgresql:
         return Taken(name.removesuffix("_pkey"), key=name.endswith("_pkey"))
 
     def refused(self, error: Exception) -> bool:
-        return isinstance(error, psycopg.IntegrityError)
+        return isinstance(error, (psycopg.IntegrityError, psycopg.DataError))
 
     def damage(self, connection: Connection) -> list[str]:
         unchecked = connection.execute(

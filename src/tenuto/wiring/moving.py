@@ -148,7 +148,10 @@ def move(outside: Outside, url: str, say: Say) -> Proof:
             try:
                 told = copying.copy(source, Texts(own.core), target, Texts(dialect.core), say)
             except dialect.failure as error:
-                raise dialect.translated(error) from error
+                translated = dialect.translated(error)
+                if translated is error:
+                    translated = Mistake(f"PostgreSQL does not take a row of it, so nothing was moved: {error}")
+                raise translated from error
             dialect.commit(target)
         except BaseException:
             dialect.rollback(target)
