@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 from tenuto.core import attention, classify, control, decide, delivery, slots
 from tenuto.core import wake as wakes
 from tenuto.core.attention import Hushed, Item
-from tenuto.engine import words
+from tenuto.engine import elsewhere, words
 from tenuto.engine.calling import Caller, Done, Effect
 from tenuto.engine.concern import concerned
 from tenuto.engine.cycle import Cycle
@@ -154,6 +154,7 @@ class Desk:
         slots: int,
         defaults: Policy = POLICY,
         executors: Mapping[str, Executor] | None = None,
+        away: elsewhere.Elsewhere | None = None,
         ring: Callable[[TaskId], None] | None = None,
         stop: Callable[[], None] | None = None,
         troubles: Callable[[], Sequence[str]] = tuple,
@@ -175,6 +176,7 @@ class Desk:
             ledger, minter, self._executors, playbooks, defaults, Cycle.executor_of, self._policy_with
         )
         self._tokens = Tokens(ledger, clock, minter)
+        self._elsewhere = away or elsewhere.Nowhere()
         self._turns: WeakValueDictionary[TaskId, asyncio.Lock] = WeakValueDictionary()
         self.supervision = Supervision(ledger, cycle, clock, minter, slots, self._one, self._must_lead)
 
@@ -501,6 +503,23 @@ class Desk:
             pending_cap=self._defaults.pending_tasks,
             spawned_pending=self._ledger.spawned_pending(),
         )
+
+    # -- executors elsewhere
+
+    def executors(self) -> Sequence[elsewhere.Known]:
+        """Every executor that has been connected since this supervisor leads."""
+        return self._elsewhere.standings()
+
+    async def settle_executor(self, caller: Caller, name: str, command: str, key: str | None) -> Done:
+        """Say that somebody has looked at a command that only an executor knows; nothing else follows from it."""
+        caller.must_operate()
+        self._must_lead()
+        if self._ledger.replayed(elsewhere.SCOPE, command) is not None:
+            return Done({"executor": name, "command": command}, replayed=True)
+        commit, result = elsewhere.settled(self._elsewhere, name, command, caller.name)
+        done = await self._committed(commit, result)
+        self._elsewhere.accept_stranger(name, CommandId(command))
+        return done
 
     # -- tokens
 

@@ -67,6 +67,7 @@ class FactKind(StrEnum):
     REPORT_RECORDED = "report.recorded"
     TOKEN_MADE = "token.made"
     TOKEN_REVOKED = "token.revoked"
+    EXECUTOR_SETTLED = "executor.settled"
     LATE_WORD = "late.word"
     SAMPLE_TAKEN = "sample.taken"
     FINDING = "finding"

@@ -45,6 +45,8 @@ ROUTES: Mapping[str, Route] = {
     "token.list": Route("GET", "/tokens"),
     "token.new": Route("POST", "/tokens"),
     "token.revoke": Route("POST", "/tokens/{token}/revoke"),
+    "executor.list": Route("GET", "/executors"),
+    "executor.settle": Route("POST", "/executors/{executor}/settle"),
     "run.coordinate": Route("PUT", "/runs/{run}/coordinator"),
     "task.list": Route("GET", "/tasks"),
     "task.show": Route("GET", "/tasks/{task}"),

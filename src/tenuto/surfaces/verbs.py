@@ -140,6 +140,13 @@ class NewToken(Params):
     ttl: Annotated[float, Field(gt=0, le=315_360_000, allow_inf_nan=False)] | None = None
 
 
+class SettledExecutor(Params):
+    """An executor, and a command that only it knows."""
+
+    executor: Label
+    command: Label
+
+
 class OneToken(Params):
     """A token, by its name or its identifier."""
 
@@ -347,6 +354,15 @@ async def _tokens(desk: Desk, caller: Caller, params: Nothing, key: str | None) 
     return present.tokens(desk.tokens(), desk.now())
 
 
+async def _executors(desk: Desk, caller: Caller, params: Nothing, key: str | None) -> Answer:
+    return present.executors(desk.executors())
+
+
+async def _settle_executor(desk: Desk, caller: Caller, params: SettledExecutor, key: str | None) -> Answer:
+    done = await desk.settle_executor(caller, params.executor, params.command, key)
+    return present.done("executor.settle", done)
+
+
 async def _new_token(desk: Desk, caller: Caller, params: NewToken, key: str | None) -> Answer:
     task = None if params.task is None else desk.task_id(params.task)
     life = None if params.ttl is None else timedelta(seconds=params.ttl)
@@ -524,6 +540,8 @@ VERBS: Mapping[str, Verb] = {
         Verb("task.spawn", "Make one more task, by a playbook or as its parent", Spawned, _spawn, ANYBODY),
         Verb("task.ready", "Say that a task's work can be closed", Ready, _ready, ANYBODY, spooled=True),
         Verb("slots", "Show who holds a slot, and who stands in line", Nothing, _slots),
+        Verb("executor.list", "List the executors that have been connected", Nothing, _executors),
+        Verb("executor.settle", "Settle what only an executor knows", SettledExecutor, _settle_executor),
         Verb("token.list", "List the tokens that were made by hand", Nothing, _tokens),
         Verb("token.new", "Make a token; it is told this once", NewToken, _new_token),
         Verb("token.revoke", "Take a token back", OneToken, _revoke_token),

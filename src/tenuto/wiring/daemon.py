@@ -137,6 +137,7 @@ async def assembled(
         slots=settings.slots,
         defaults=settings.policy,
         executors=executors,
+        away=bridge,
         ring=wheel.ring,
         stop=residency.stop,
         troubles=lambda: (*troubles(wheel, executor), *bridge.troubles()),

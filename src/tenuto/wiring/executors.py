@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tenuto.engine.elsewhere import SCOPE
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.ports import Clock, Fuse, Ledger
 from tenuto.transports.bridge import Bridge, Hooks
@@ -23,5 +24,6 @@ def bridged(
         clock,
         fuse,
         known=lambda command_id: ledger.command(command_id) is not None,
+        settled=lambda command_id: ledger.replayed(SCOPE, command_id) is not None,
         hooks=Hooks(ring=ring_for, changed=changed),
     )

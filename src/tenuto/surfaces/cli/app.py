@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from tenuto import __version__
 from tenuto.surfaces.cli import (
+    executors,
     hosting,
     outside,
     proofs,
@@ -74,7 +75,11 @@ program = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for room in (service, tokens, hosting, running, spawning, work, understanding, words, supervision, watching, outside, proofs):
+ROOMS = (
+    *(service, tokens, hosting, running, spawning, work),
+    *(understanding, words, supervision, executors, watching, outside, proofs),
+)
+for room in ROOMS:
     program.add_typer(room.commands)
 
 

@@ -12,6 +12,7 @@ from tenuto import __version__
 from tenuto.core.attention import Hushed, Item
 from tenuto.core.slots import Ledger, Occupancy
 from tenuto.engine.desk import Caller, Done, Explained, Shown
+from tenuto.engine.elsewhere import Known
 from tenuto.engine.residency import Standing
 from tenuto.model.command import Command
 from tenuto.model.fact import Event
@@ -157,6 +158,26 @@ def tokens(found: Sequence[Token], now: datetime) -> dict[str, Any]:
                 "expires_at": rows.instant(one.expires_at),
                 "revoked_at": rows.instant(one.revoked_at),
                 "open": one.revoked_at is None and (one.expires_at is None or one.expires_at > now),
+            }
+            for one in found
+        ]
+    }
+
+
+def executors(found: Sequence[Known]) -> dict[str, Any]:
+    """The executors elsewhere."""
+    return {
+        "executors": [
+            {
+                "name": one.name,
+                "connected": one.connected,
+                "instance": one.instance,
+                "capabilities": list(one.capabilities),
+                "conversations": list(one.serves),
+                "since": rows.instant(one.since),
+                "heard_at": rows.instant(one.heard_at),
+                "strangers": list(one.strangers),
+                "trouble": one.trouble,
             }
             for one in found
         ]
