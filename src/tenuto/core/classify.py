@@ -233,6 +233,7 @@ def _plan_active(case: Case) -> str | None:
 def _spoken(case: Case) -> str | None:
     moment = case.moment("active_at")
     recent = moment is not None and case.now - moment <= case.snapshot.run.policy.suspect_tool
+    recent = recent and case.is_("session", SessionState.ACTIVE)
     return "its tools were used a moment ago" if recent else None
 
 

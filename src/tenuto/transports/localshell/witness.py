@@ -38,6 +38,8 @@ LISTED: Final = 2000
 SKEW: Final = timedelta(seconds=5)
 #: A call younger than this is believed without asking for the server's process.
 YOUNG: Final = timedelta(seconds=10)
+#: The start of a process is known this exactly only, and never told too late.
+EXACT: Final = timedelta(seconds=1)
 
 
 class LocalShellWitness:
@@ -168,7 +170,8 @@ def _state(heartbeat: datetime, life: Life, now: datetime) -> CallState:
         return CallState.STALE
     if not life.told:
         return CallState.LIVE
-    return CallState.LIVE if life.since is not None and life.since <= heartbeat else CallState.ORPHANED
+    surely = life.since is not None and life.since + EXACT <= heartbeat
+    return CallState.LIVE if surely else CallState.ORPHANED
 
 
 def _same(one: Path, other: Path) -> bool:
