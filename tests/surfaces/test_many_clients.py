@@ -181,7 +181,8 @@ async def ask(client: httpx2.AsyncClient, tally: Tally, task: str, number: int, 
             if answer.status_code == 201:
                 tally.made.append(key)
         else:
-            answer = await client.get(f"/api/v1/tasks/{task}" if count % 4 else "/api/v1/slots")
+            places = ("/api/v1/slots", "", f"/api/v1/tasks/{task}/explain", "/api/v1/tasks")
+            answer = await client.get(places[count % 4])
         tally.took.append(loop.time() - began)
         if answer.status_code not in (200, 201):
             tally.wrong.append(f"{answer.status_code} {answer.text[:80]}")

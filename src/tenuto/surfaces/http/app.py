@@ -186,7 +186,9 @@ class _Answer:
             busy = present.explanation("busy", "too many feeds are open; close one, or come back later")
             return _json(429, busy, {"Retry-After": "5"})
         return StreamingResponse(
-            self._feed.stream(lambda n, limit: desk.events(n, limit, task_id=task_id, run_id=run_id), after),
+            self._feed.stream(
+                lambda n, limit: desk.events(n, limit, task_id=task_id, run_id=run_id), after, (task_id, run_id)
+            ),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING
 from tenuto.surfaces import present
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from tenuto.model.fact import Event
+
+    Read = Callable[[int, int], Sequence[Event]]
 
 STREAMS = 256
 PAGE = 200
@@ -33,6 +35,17 @@ class Pace:
     comment: float = 15.0
 
 
+@dataclass(frozen=True)
+class Framed:
+    """A page as it is sent, and the number of its last event."""
+
+    last: int
+    told: bytes
+
+
+NOTHING = Framed(0, b"")
+
+
 class Feed:
     """Wakes the streams when something may have been recorded. To be used from the loop it serves in."""
 
@@ -40,9 +53,13 @@ class Feed:
         self.pace = pace or Pace()
         self.closed = False
         self._bells: set[asyncio.Event] = set()
+        self._rings = 0
+        self._moment: tuple[int, float] = (0, 0.0)
+        self._pages: dict[tuple[Hashable, int], Framed] = {}
 
     def notify(self) -> None:
         """Something may have been recorded."""
+        self._rings += 1
         for bell in self._bells:
             bell.set()
 
@@ -66,18 +83,30 @@ class Feed:
         finally:
             self._bells.discard(bell)
 
-    async def stream(self, read: Callable[[int, int], Sequence[Event]], after: int) -> AsyncIterator[bytes]:
-        """Events after a number, as they come; `read` takes (after, limit)."""
+    def _page(self, read: Read, after: int, scope: Hashable) -> Framed:
+        """The page after a number, read and framed once for all streams of a scope that stand there."""
+        moment = (self._rings, asyncio.get_running_loop().time() // self.pace.look)
+        if moment != self._moment:
+            self._moment = moment
+            self._pages.clear()
+        found = self._pages.get((scope, after))
+        if found is None:
+            page = read(after, PAGE)
+            found = self._pages[scope, after] = Framed(page[-1].n, b"".join(map(frame, page))) if page else NOTHING
+        return found
+
+    async def stream(self, read: Read, after: int, scope: Hashable = None) -> AsyncIterator[bytes]:
+        """Events after a number, as they come; `read` takes (after, limit). Streams of one `scope` read the same."""
         yield b"retry: 2000\n: open\n\n"
         loop = asyncio.get_running_loop()
         said = loop.time()
         with self.listening() as bell:
             while not self.closed:
                 bell.clear()
-                page = read(after, PAGE)
-                if page:
-                    after = page[-1].n
-                    yield b"".join(map(frame, page))
+                page = self._page(read, after, scope)
+                if page.told:
+                    after = page.last
+                    yield page.told
                     said = loop.time()
                     continue
                 if loop.time() - said >= self.pace.comment:
