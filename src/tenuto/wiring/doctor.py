@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tenuto.model.faults import Corrupt, Mistake, OutOfReach, UnsupportedVersion
 from tenuto.surfaces.cli.entrances import Check
+from tenuto.wiring import examining
 from tenuto.wiring.outside import Outside
 
 ROOM = 200 * 1024 * 1024
@@ -42,6 +43,7 @@ def checks(outside: Outside) -> Sequence[Check]:
         _door(outside),
         _host(settings.journal),
         _spool(settings.spool),
+        *examining.checks(outside),
     ]
     return told
 

@@ -71,7 +71,7 @@ class LocalShellWitness:
     async def sessions(self, cwd: str | None = None) -> tuple[ToolFacts, ...]:
         """Every session of every server, for a person to choose from."""
         now = self._clock.now()
-        return await asyncio.to_thread(self._all, None if cwd is None else Path(cwd), now)
+        return await asyncio.to_thread(self.every, None if cwd is None else Path(cwd), now)
 
     def read(self, binding: ToolBinding, cwd: Path | None, now: datetime) -> ToolFacts:
         """One session as its server's files have it now."""
@@ -153,7 +153,8 @@ class LocalShellWitness:
             defects=tuple(told),
         )
 
-    def _all(self, cwd: Path | None, now: datetime) -> tuple[ToolFacts, ...]:
+    def every(self, cwd: Path | None, now: datetime) -> tuple[ToolFacts, ...]:
+        """Every session of every server, as their files have it now."""
         found: list[ToolFacts] = []
         for server in self._known(cwd):
             try:
