@@ -320,7 +320,7 @@ def rest(
     in_line: bool = False,
     health: Assessment | None = None,
 ) -> Commit | None:
-    """Write down when to look again, whether it stands in line for a slot, its health, and `because` where it is news."""
+    """Write down when to look again, whether it stands in line for a slot, its health, and `because` if it is news."""
     task = seen.snapshot.task
     same = health is None or health == task.health
     if task.look_at == look_at and because is None and (task.queued_at is not None) == in_line and same:

@@ -58,8 +58,8 @@ def open_registry(
     """The registry at a path or URL (`sqlite:///PATH`, `postgresql://...`), made if it is not there.
 
     Read-only it must exist and be of the present schema. With `shared`, leases are measured by the database's clock
-    where it has one. Raises OutOfReach, Mistake where the driver of that database is not installed, NotFound, Corrupt or UnsupportedVersion; whatever is
-    refused keeps its bytes.
+    where it has one. Raises OutOfReach, Mistake where the driver of that database is not installed, NotFound, Corrupt
+    or UnsupportedVersion; whatever is refused keeps its bytes.
     """
     if isinstance(where, str) and where.startswith(SERVER):
         return _open_server(where, clock, minter, fuse, read_only=read_only, shared=shared)

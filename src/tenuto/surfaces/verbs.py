@@ -269,6 +269,7 @@ class Released(OneCommand):
 
 # -- handlers
 
+
 async def _status(desk: Desk, caller: Caller, params: Nothing, key: str | None) -> Answer:
     return present.status(
         desk.registry(), desk.leadership(), desk.standing(), desk.counts(), desk.troubles(), desk.now()
@@ -556,7 +557,9 @@ VERBS: Mapping[str, Verb] = {
         Verb("task.cancel", "Stop a task, or a run, for good", Cancelled, _cancel),
         Verb("task.wait", "Record a durable reason not to continue", Waiting, _wait, ANYBODY, spooled=True),
         Verb("task.answer", "Answer an open question", Answered, _answer),
-        Verb("task.complete", "End a task as complete, or claim that it is", Completed, _complete, ANYBODY, spooled=True),
+        Verb(
+            "task.complete", "End a task as complete, or claim that it is", Completed, _complete, ANYBODY, spooled=True
+        ),
         Verb("task.fail", "End a task as failed", Failed, _fail, ANYBODY, spooled=True),
         Verb("task.report", "Record a structured report", Reported, _report, ANYBODY, spooled=True),
         Verb("policy.show", "Show every number in force and its source", OneTask, _policy),

@@ -11,9 +11,7 @@ from pathlib import Path
 
 from tenuto.model.faults import Mistake, NotFound, Refused
 from tenuto.surfaces.cli.entrances import Proof
-from tenuto.wiring.outside import Outside
-
-PRESENT_HOLDERS = ("live", "stale-alive", "stop-fenced")
+from tenuto.wiring.outside import Outside, unused
 
 
 def database(outside: Outside, act: str, target: Path | None, say: Callable[[str], None]) -> Proof:
@@ -56,13 +54,6 @@ def _upgrade(outside: Outside) -> Proof:
     ledger.close_readers()
     told = "it was of the present schema already" if before == PRESENT else f"carried from {before} to {PRESENT}"
     return Proof(True, told, result={"before": before, "after": PRESENT})
-
-
-def unused(outside: Outside) -> None:
-    """Raises Refused while a supervisor uses the registry, or may."""
-    glance = outside.glance()
-    if glance.standing in PRESENT_HOLDERS or (glance.standing == "fresh-dead" and not glance.near):
-        raise Refused(f"a supervisor uses this registry: pid {glance.pid} on {glance.host}", see="tenuto stop")
 
 
 def _check(outside: Outside) -> Proof:

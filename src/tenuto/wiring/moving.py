@@ -20,8 +20,7 @@ from tenuto.config import SERVER, Settings, without_password
 from tenuto.model.faults import Conflict, Corrupt, Mistake, NotFound, Refused, UnsupportedVersion
 from tenuto.surfaces.cli.entrances import Proof
 from tenuto.wiring.glance import Glimpse, presence_of
-from tenuto.wiring.keeping import unused
-from tenuto.wiring.outside import Outside
+from tenuto.wiring.outside import Outside, unused
 
 Say = Callable[[str], None]
 PAGE = 1000

@@ -182,13 +182,20 @@ def wait(
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind", metavar="KIND", help="human, permission, limit, task, path, commit, time or children.", show_default=False
+            "--kind",
+            metavar="KIND",
+            help="human, permission, limit, task, path, commit, time or children.",
+            show_default=False,
         ),
     ] = None,
     question: Annotated[str, typer.Option("--question", help="What is asked, in a line.", show_default=False)] = "",
     on: Annotated[
         str | None,
-        typer.Option("--on", help="A task, a path, 'REF into BRANCH', or names of children that it waits for.", show_default=False),
+        typer.Option(
+            "--on",
+            help="A task, a path, 'REF into BRANCH', or names of children that it waits for.",
+            show_default=False,
+        ),
     ] = None,
     until: Annotated[
         str | None, typer.Option("--until", metavar="TIME", help="An instant with its offset.", show_default=False)
