@@ -52,7 +52,7 @@ class Machines:
         self.leading = {**kept, "TENUTO_HOME": str(path / "leads"), "COLUMNS": "100"}
         self.lending = {**kept, "TENUTO_HOME": str(path / "lends"), "COLUMNS": "100"}
         (path / "leads").mkdir()
-        (path / "leads" / "config.toml").write_text("port = 0\n")
+        (path / "leads" / "config.toml").write_text("port = 0\n[policy]\nretry_unsent = [0.2]\nfault_recoveries = 50\n")
 
     @property
     def address(self) -> str:
@@ -168,7 +168,6 @@ POINTS = (
     "handover.before_spawn",
     "handover.spawned",
     "handover.ordered",
-    "peer.said_begun",
     "peer.said_accepted",
     "peer.said_ended",
 )

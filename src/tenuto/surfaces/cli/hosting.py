@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from tenuto.surfaces.cli.front import front
+from tenuto.surfaces.cli.exits import Exit
+from tenuto.surfaces.cli.front import AsJson, front
 
 PANEL = "service"
 commands = typer.Typer()
@@ -37,8 +38,12 @@ def host(
         Path | None,
         typer.Option("--journal", metavar="DIR", help="Where its journal is kept.", show_default=False),
     ] = None,
+    as_json: AsJson = False,
 ) -> int:
     """Run programs on this machine for a supervisor, here or elsewhere, until stopped."""
-    this = front(context)
+    this = front(context, as_json)
     this.not_in_turn("lend this machine")
-    return this.entrances.host(name, connect or (), token_file, journal)
+    code = this.entrances.host(name, connect or (), token_file, journal)
+    if this.out.as_json:
+        this.out.document({"stopped": code == Exit.DONE, "code": code})
+    return code
