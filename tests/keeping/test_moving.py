@@ -28,16 +28,12 @@ def home(tmp_path: Path) -> Iterator[Home]:
     made.close()
 
 
-def over(home: Home, task: str) -> bool:
-    return home.task(task).get("state") in ("completed", "failed", "cancelled")
-
-
 def worked(home: Home, tmp_path: Path, effects: Path, turns: int = 2) -> str:
     """A task that has been done, and a supervisor that was stopped after it."""
     home.up()
     home.led()
     task = home.run(program(tmp_path, effects, turns=turns), tmp_path)
-    wait_for(lambda: over(home, task), home.log())
+    wait_for(lambda: home.over(task), home.log())
     return task
 
 
@@ -102,7 +98,7 @@ def test_a_registry_moves_to_postgresql_with_all_its_rows(home: Home, tmp_path: 
     wait_for(lambda: home.json("status")["standing"] == "live", home.log())
     assert home.json("status")["epoch"] == epoch + 1
     again = home.run(program(tmp_path, tmp_path / "more"), tmp_path)
-    wait_for(lambda: over(home, again), home.log())
+    wait_for(lambda: home.over(again), home.log())
     home.tenuto("stop")
     (home.path / "config.toml").write_text(f'database = "{done["aside"]}"\nport = 0\n', "utf-8")
     refused = home.tenuto("db", "move", url)

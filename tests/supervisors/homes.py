@@ -8,14 +8,18 @@ import re
 import select
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+import psycopg
 
 TIMEOUT = 90
 PATIENCE = 60.0
@@ -89,8 +93,27 @@ class Home:
 
     def leads(self) -> bool:
         """Whether the supervisor of this home leads, and answers."""
-        status = self.json("status")
-        return status.get("standing") == "live" and status.get("address") == str(self.state / "api.sock")
+        found = self.ask("SELECT address FROM leadership WHERE released_at IS NULL")
+        path = self.state / "api.sock"
+        if found != [(str(path),)] or not path.exists():
+            return False
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            return client.connect_ex(str(path)) == 0
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """What the registry answers; nothing while there is none, or it is away."""
+        try:
+            if not self.database.startswith("postgresql:"):
+                with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=5)) as file:
+                    return [tuple(row) for row in file.execute(sql).fetchall()]
+            with psycopg.connect(self.database, connect_timeout=5) as server:
+                return [tuple(row) for row in server.execute(sql.encode()).fetchall()]
+        except (sqlite3.Error, psycopg.Error):
+            return []
+
+    def over(self, task: str) -> bool:
+        """Whether a task has ended, one way or another."""
+        return self.ask(f"SELECT state FROM task WHERE id = '{task}'") in ([("completed",)], [("failed",)])
 
     def led(self) -> None:
         """Wait until it does."""
@@ -99,7 +122,17 @@ class Home:
     def run(self, program: str, cwd: Path, *more: str) -> str:
         """A task for a program; its id."""
         done = self.json(
-            "run", "--detach", "--objective-file", "-", "--cwd", str(cwd), "--program", program, "--resumable", *more, text="Tidy up"
+            "run",
+            "--detach",
+            "--objective-file",
+            "-",
+            "--cwd",
+            str(cwd),
+            "--program",
+            program,
+            "--resumable",
+            *more,
+            text="Tidy up",
         )
         return str(done["result"]["task"])
 

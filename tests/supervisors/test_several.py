@@ -32,10 +32,6 @@ def more_effects(effects: Path, home: Home) -> None:
     wait_for(lambda: len(effects_of(effects)) > seen + 5, home.log())
 
 
-def over(home: Home, task: str) -> bool:
-    return home.task(task).get("state") in ("completed", "failed", "cancelled")
-
-
 def commands_of(home: Home) -> set[str]:
     """The commands that the database knows."""
     with psycopg.connect(home.database) as connection:
@@ -52,7 +48,7 @@ def test_a_whole_supervisor_over_postgresql(tmp_path: Path, postgresql: Server, 
     try:
         effects = tmp_path / "effects"
         task = home.run(program(tmp_path, effects, turns=3), tmp_path)
-        wait_for(lambda: over(home, task), home.log())
+        wait_for(lambda: home.over(task), home.log())
         assert home.task(task)["state"] == "completed"
         assert sorted(effects_of(effects).values()) == [1, 1, 1]
         assert b"open-sesame" not in Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -107,7 +103,7 @@ def test_a_standby_takes_over_at_once_from_one_that_is_killed(tmp_path: Path, po
     print(f"takeover on one machine: median {statistics.median(took):.2f} s of {len(took)}, most {max(took):.2f} s")
     assert statistics.median(took) < 5
     last = pair[TAKEOVERS % 2]
-    wait_for(lambda: over(last, task), last.log())
+    wait_for(lambda: last.over(task), last.log())
     assert last.task(task)["state"] == "completed"
     assert set(effects_of(effects).values()) == {1}
 
@@ -160,7 +156,7 @@ def test_two_machines_with_the_database_partitioned_away_from_one(
         took = wait_for(near.leads, near.log(), LEASE + 20)
         print(f"takeover across machines: {took:.1f} s")
         other = near.run(program(tmp_path, tmp_path / "others"), tmp_path)
-        wait_for(lambda: over(near, other), near.log())
+        wait_for(lambda: near.over(other), near.log())
         sentence = str(near.json("explain", task))
         assert "far-away, which cannot be looked at from here" in sentence, sentence
         time.sleep(3)
@@ -169,7 +165,7 @@ def test_two_machines_with_the_database_partitioned_away_from_one(
         wait_for(lambda: "stopped" in far.log(), far.log())
         near.tenuto("stop")
         again = far.up("--standby")
-        wait_for(lambda: over(far, task), far.log(), 120)
+        wait_for(lambda: far.over(task), far.log(), 120)
         assert again.poll() is None
         assert far.task(task)["state"] == "completed"
         assert sorted(effects_of(effects).values()) == [1, 1, 1]

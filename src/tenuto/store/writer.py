@@ -10,6 +10,7 @@ caller hears of its job only after the commit.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 from asyncio import AbstractEventLoop, Future
@@ -193,9 +194,10 @@ class Writer:
         return self._connection
 
     def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(self._dialect.failure):  # what a failing medium says at the end changes nothing
+                connection.close()
 
     def _back_out(self) -> None:
         if self._connection is not None:
