@@ -696,3 +696,25 @@ def test_the_digest_frames_its_parts() -> None:
     assert facts.digest((b"ab", b"c")) != facts.digest((b"a", b"bc"))
     assert facts.git_cursor("a" * 40, None) is None
     assert facts.git_cursor(None, "d") != facts.git_cursor("a" * 40, "d")
+
+
+def test_how_far_a_branch_is_from_what_it_follows(repo: Path, tmp_path: Path) -> None:
+    assert (look(repo).ahead, look(repo).behind) == (None, None)
+    run_git(tmp_path, "clone", "--quiet", str(repo), "copy")
+    copy = tmp_path / "copy"
+    assert (look(copy).ahead, look(copy).behind) == (0, 0)
+    committed(repo, theirs="1")
+    committed(repo, theirs="2")
+    run_git(copy, "fetch", "--quiet")
+    committed(copy, ours="1")
+    assert (look(copy).ahead, look(copy).behind) == (1, 2)
+    run_git(copy, "checkout", "--quiet", "--detach")
+    assert look(copy).ahead is None
+
+
+def test_other_worktrees_of_a_repository_are_counted(repo: Path, tmp_path: Path) -> None:
+    assert look(repo).worktrees == 0
+    run_git(repo, "worktree", "add", "--quiet", str(tmp_path / "one"))
+    run_git(repo, "worktree", "add", "--quiet", str(tmp_path / "two"))
+    assert look(repo).worktrees == 2
+    assert look(tmp_path / "one").worktrees == 2

@@ -16,7 +16,7 @@ from tenuto.engine.cycle import Cycle
 from tenuto.model.change import Committed, NotLeader
 from tenuto.model.conversation import Conversation
 from tenuto.model.decision import Because
-from tenuto.model.evidence import Sighting
+from tenuto.model.evidence import Sighting, WorkspaceFacts
 from tenuto.model.fact import Scalar
 from tenuto.model.faults import Conflict, Mistake, NoSupervisor, NotFound, Refused
 from tenuto.model.health import Assessment, Clocks
@@ -46,6 +46,7 @@ class Evidence:
     tools: tuple[ToolFacts, ...]
     sightings: tuple[Sighting, ...]
     at: datetime
+    workspace: WorkspaceFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ class Supervision:
             tools=seen.found.tools,
             sightings=self._ledger.sightings(task_id, SHOWN),
             at=now,
+            workspace=seen.found.workspace,
         )
 
     async def observe(

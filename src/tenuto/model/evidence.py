@@ -125,7 +125,10 @@ class WorkspaceKind(StrEnum):
 
 @dataclass(frozen=True)
 class WorkspaceFacts:
-    """A task's directory: `cursor` is the digest progress is measured by, None when it cannot be told."""
+    """A task's directory: `cursor` is the digest progress is measured by, None when it cannot be told.
+
+    `ahead` and `behind` count commits against what the branch follows; `locked_since` is the age of a lock on its index.
+    """
 
     kind: WorkspaceKind
     head: str | None = None
@@ -134,6 +137,10 @@ class WorkspaceFacts:
     cursor: str | None = None
     commits: int | None = None
     reason: str | None = None
+    ahead: int | None = None
+    behind: int | None = None
+    worktrees: int = 0
+    locked_since: datetime | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from tenuto.core.orchestrate import Plan
 from tenuto.engine.supervising import Evidence, Planned, Reconciled
 from tenuto.model.conversation import Conversation
-from tenuto.model.evidence import Sighting
+from tenuto.model.evidence import Sighting, WorkspaceFacts
 from tenuto.model.health import Clocks
 from tenuto.model.ids import short
 from tenuto.model.lifecycle import LeaseState
@@ -83,6 +83,23 @@ def job(facts: JobFacts) -> dict[str, Any]:
     }
 
 
+def workspace(facts: WorkspaceFacts | None) -> dict[str, Any] | None:
+    """A task's directory as it is now."""
+    if facts is None:
+        return None
+    return {
+        "kind": facts.kind.value,
+        "head": facts.head,
+        "branch": facts.branch,
+        "dirty": facts.dirty,
+        "ahead": facts.ahead,
+        "behind": facts.behind,
+        "worktrees": facts.worktrees,
+        "locked_since": rows.instant(facts.locked_since),
+        "reason": facts.reason,
+    }
+
+
 def evidence(known: Evidence) -> dict[str, Any]:
     """Everything that is known of a task's health now."""
     return {
@@ -94,6 +111,7 @@ def evidence(known: Evidence) -> dict[str, Any]:
             {"subject": flaw.subject, "flaw": flaw.flaw.value, "why": plain(flaw.why), "rank": int(flaw.rank)}
             for flaw in known.flaws
         ],
+        "workspace": workspace(known.workspace),
         "tools": [session(each) for each in known.tools],
         "observations": [sighting(each) for each in known.sightings],
     }

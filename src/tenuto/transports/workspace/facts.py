@@ -36,7 +36,9 @@ class Workspace:
     everything that differs from HEAD. ``cursor`` is a sha256 that changes exactly when durable
     work changed; None means unknown, which neither counts as progress nor as its absence.
     ``lock_since`` is when somebody's ``index.lock`` was last written (aware, UTC).
-    ``reason`` is a sentence, empty when nothing is in doubt.
+    ``reason`` is a sentence, empty when nothing is in doubt. ``ahead`` and ``behind`` count commits that only the
+    branch, and only what it follows, has (at most 1,000 in all; None: it follows nothing). ``worktrees`` is how many
+    others share the repository.
     """
 
     kind: Kind
@@ -46,6 +48,9 @@ class Workspace:
     cursor: str | None = None
     lock_since: datetime | None = None
     reason: str = ""
+    ahead: int | None = None
+    behind: int | None = None
+    worktrees: int = 0
 
     def lock_age(self, now: datetime) -> timedelta | None:
         """How long the index has been locked by somebody; never negative; None when it is free."""

@@ -7,6 +7,7 @@ Blocking: call it in a thread.
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 from datetime import UTC, datetime
@@ -59,6 +60,19 @@ def locked_since(repository: Repository) -> datetime | None:
         return datetime.fromtimestamp(lock.lstat().st_mtime, UTC)
     except (OSError, ValueError, OverflowError):
         return None
+
+
+def worktrees(repository: Repository) -> int:
+    """How many other worktrees share the repository, at most 1,000; 0 when that cannot be read."""
+    try:
+        own = _git_directory(repository)
+        linked = own / "commondir"
+        common = (own / linked.read_text("utf-8")[:8192].strip()) if linked.is_file() else own
+        with os.scandir(common / "worktrees") as entries:
+            count = sum(1 for _ in itertools.islice(entries, 1000))
+    except (OSError, ValueError):
+        return 0
+    return count
 
 
 def _git_directory(repository: Repository) -> Path:

@@ -41,6 +41,10 @@ class WorkspaceWitness:
             cursor=found.cursor,
             commits=commits,
             reason=found.reason or None,
+            ahead=found.ahead,
+            behind=found.behind,
+            worktrees=found.worktrees,
+            locked_since=found.lock_since,
         )
         return self._seen(cwd, facts)
 

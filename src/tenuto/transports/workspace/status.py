@@ -25,18 +25,24 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """HEAD, branch and every differing path, in git's order. ``truncated`` when more paths stood there than allowed."""
+    """HEAD, branch and every differing path, in git's order. ``truncated`` when more paths stood there than allowed.
+
+    ``follows`` is whether the branch follows another that is there, ``level`` whether it stands where that one does.
+    """
 
     head: str | None
     branch: str | None
     changes: tuple[Change, ...]
     truncated: bool = False
+    follows: bool = False
+    level: bool = False
 
 
 def parse(output: bytes, limit: int) -> Status:
     """Read at most ``limit`` changed paths; raises ``ValueError`` for a line of unknown shape."""
     head: str | None = None
     branch: str | None = None
+    follows = level = False
     changes: list[Change] = []
     records = iter(output.split(b"\0"))
     for record in records:
@@ -48,13 +54,15 @@ def parse(output: bytes, limit: int) -> Status:
                 head = None if value == b"(initial)" else value.decode("ascii")
             elif name == b"branch.head":
                 branch = None if value == b"(detached)" else value.decode("utf-8", "backslashreplace")
+            elif name == b"branch.ab":
+                follows, level = True, value == b"+0 -0"
             continue
         if len(changes) == limit:
-            return Status(head, branch, tuple(changes), truncated=True)
+            return Status(head, branch, tuple(changes), truncated=True, follows=follows, level=level)
         changes.append(_change(record))
         if record.startswith(b"2 "):
             next(records, None)  # the path it came from; its content is the new path's matter
-    return Status(head, branch, tuple(changes))
+    return Status(head, branch, tuple(changes), follows=follows, level=level)
 
 
 def _change(record: bytes) -> Change:

@@ -105,7 +105,27 @@ async def _repository(repository: Repository, cwd: Path, stopped: Stopped) -> Wo
         heads = dict(zip(nested, await _heads(repository, nested), strict=True))
         top = os.fsencode(repository.top)
         dirty = await asyncio.to_thread(content.dirty_digest, top, seen.changes, heads, stopped)
-    return Workspace(Kind.GIT, seen.head, seen.branch, dirty, git_cursor(seen.head, dirty), lock_since, reason)
+    ahead, behind = await _apart(repository, seen)
+    worktrees = await asyncio.to_thread(place.worktrees, repository)
+    cursor = git_cursor(seen.head, dirty)
+    return Workspace(
+        Kind.GIT, seen.head, seen.branch, dirty, cursor, lock_since, reason, ahead=ahead, behind=behind,
+        worktrees=worktrees,
+    )  # fmt: skip
+
+
+async def _apart(repository: Repository, seen: status.Status) -> tuple[int | None, int | None]:
+    """How many commits the branch has beyond what it follows, and lacks of it; asked only where they differ."""
+    if not seen.follows or seen.head is None:
+        return None, None
+    if seen.level:
+        return 0, 0
+    wanted = ("--left-right", "--count", f"--max-count={COMMIT_LIMIT}", "HEAD...@{upstream}", "--")
+    answer = await git.ask(repository, "rev-list", *wanted)
+    if answer.code != 0 or answer.cut:
+        return None, None
+    ahead, behind = answer.output.split()
+    return int(ahead), int(behind)
 
 
 def _broken(answer: git.Answer) -> Workspace:
