@@ -203,7 +203,11 @@ def _with_port(settings: Settings, told: dict[str, object], environ: Mapping[str
     bind = told.pop("bind", "loopback")
     if not isinstance(bind, str):
         raise Mistake("bind is an address, or 'loopback'", field="bind")
-    files = {name: _file(told.pop(name, None), name) for name in ("tls_certificate", "tls_key", "token_file")}
+    files = {
+        "tls_certificate": _file(told.pop("tls_certificate", None), "tls_certificate"),
+        "tls_key": _file(told.pop("tls_key", None), "tls_key"),
+        "token_file": _file(told.pop("token_file", None), "token_file"),
+    }
     hosts = told.pop("hosts", [])
     if not isinstance(hosts, list) or not all(isinstance(one, str) and HOST.fullmatch(one) for one in hosts):
         raise Mistake("hosts is a list of names with their ports, as in ['box.example:6174']", field="hosts")
