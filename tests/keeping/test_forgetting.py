@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.supervisors.homes import wait_for
 from tests.support.world import NOW, world
 
 from tenuto.engine.keeper import Keeper
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.policy import KEEPING
-from tenuto.model.work import TextKind
+from tenuto.model.work import Task, TextKind
 from tenuto.transports.host import journal
+from tenuto.wiring.board import SIZE, Board, read
 
 pytestmark = pytest.mark.anyio
 DAY = timedelta(days=1)
@@ -64,16 +67,35 @@ async def test_events_texts_and_keys_go_in_their_time_and_the_newest_event_stays
 
 async def test_of_what_was_seen_the_newest_stay(tmp_path: Path) -> None:
     async with world(tmp_path) as it:
+
+        def samples(task: Task) -> int:
+            seen = it.ledger.snapshot(task.id, 20)
+            return len(seen.samples) if seen is not None else 0
+
         await it.create()
         for _ in range(6):
             task = await it.started()
             it.executor.finish(status="complete", summary="done", evidence="x")
             await it.settle(task)
-        rows = sum(len(it.ledger.snapshot(one.id, 20).samples) for one in it.ledger.tasks(50))  # type: ignore[union-attr]
-        assert rows >= 6
+        assert sum(map(samples, it.ledger.tasks(50))) >= 6
         keeper = Keeper(it.ledger, Nothing(), it.clock, replace(KEEPING, samples=0))
         await keeper.round()
-        assert not any(it.ledger.snapshot(one.id, 20).samples for one in it.ledger.tasks(50))  # type: ignore[union-attr, misc]
+        assert sum(map(samples, it.ledger.tasks(50))) == 0
+
+
+async def test_what_is_the_matter_is_read_without_asking_anybody(tmp_path: Path) -> None:
+    """It is written over in place, so that a full disk has room for it; another process's is not believed."""
+    troubles: list[str] = []
+    board = Board(tmp_path, lambda: troubles)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(board.run())
+        troubles.append("the disk is full; nothing is armed until there is room" + "!" * 5000)
+        assert await asyncio.to_thread(wait_for, lambda: read(tmp_path, os.getpid()), "it is written") < 20
+        assert read(tmp_path, os.getpid())[0].startswith("the disk is full")
+        assert read(tmp_path, os.getpid() + 1) == ()
+        assert (tmp_path / "troubles").stat().st_size == SIZE
+        board.stop()
+    assert read(tmp_path, os.getpid()) == ()
 
 
 async def test_who_does_not_lead_forgets_nothing(tmp_path: Path) -> None:
