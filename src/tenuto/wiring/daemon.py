@@ -43,6 +43,8 @@ from tenuto.transports.playbooks import PlaybookFolders
 from tenuto.transports.remote import Executors
 from tenuto.transports.spool import SpoolFolder
 from tenuto.transports.workspace.port import WorkspaceWitness
+from tenuto.wiring.agents import agents_of
+from tenuto.wiring.board import Board
 from tenuto.wiring.executors import bridged
 from tenuto.wiring.world import RandomMinter, SystemClock, holder_presence, host_name
 
@@ -120,7 +122,8 @@ async def assembled(
         shared=settings.shared_directories,
     )
     bridge = bridged(ledger, clock, fuse, rung, ring)
-    executors = Executors({executor.name: executor}, bridge)
+    agents = agents_of(settings, ledger, bridge, clock, minter)
+    executors = Executors({executor.name: executor, **agents.doors()}, bridge, agents)
     surroundings = Surroundings(str(settings.socket), str(settings.spool), str(settings.home or ""))
     cycle = Cycle(ledger, executors, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots)
     cycle.tools = tool_witness(settings, clock)
@@ -247,6 +250,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
     )
     door.open(succeeds=before is not None and before.address == led.address)
     spooled = Spooled(SpoolFolder(settings.spool), supervisor.ledger, _says(supervisor.desk))
+    board = Board(settings.state, supervisor.desk.troubles)
     keeper = Keeper(supervisor.ledger, supervisor.executor, supervisor.clock, settings.keep)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -257,6 +261,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
             group.create_task(door.serve(), name="door")
             group.create_task(spooled.run(), name="spool")
             group.create_task(keeper.run(), name="keeper")
+            group.create_task(board.run(), name="board")
             try:
                 await supervisor.residency.serve()
             finally:
@@ -264,6 +269,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
                 door.stop()
                 spooled.stop()
                 keeper.stop()
+                board.stop()
     except* Deposed as deposed:
         raise Deposed(str(deposed.exceptions[0])) from None
     _LOG.info("stopped")

@@ -120,6 +120,7 @@ class RealEntrances:
     def glance(self) -> Glance:
         """The supervisor as its lease row and the process table tell of it."""
         from tenuto.engine.standing import standing
+        from tenuto.wiring.board import read
         from tenuto.wiring.glance import glimpse as look
         from tenuto.wiring.glance import presence_of
         from tenuto.wiring.world import host_name
@@ -134,6 +135,7 @@ class RealEntrances:
             host=lease.host if lease else None,
             address=lease.address if lease else None,
             near=lease is None or lease.host == here,
+            troubles=read(self._state_of(lease.address), lease.pid) if lease and lease.host == here else (),
             pid=lease.pid if lease else None,
             since=lease.taken_at if lease else None,
             renewed=lease.renewed_at if lease else None,
@@ -146,6 +148,11 @@ class RealEntrances:
             tasks=glimpse.tasks,
             open_commands=glimpse.open_commands,
         )
+
+    def _state_of(self, address: str) -> Path:
+        """The state directory of whoever answers at a socket on this machine."""
+        own = self.settings
+        return own.state if address == str(own.socket) else Path(address).parent
 
     def open_desk_readonly(self) -> tuple[Desk, Callable[[], None]]:
         """A desk on which nothing can be changed."""
