@@ -177,7 +177,7 @@ class _Reader:
             raise self.wrong(key, "it is a table of numbers")
         return dict(value)
 
-    def one_of(self, key: str, words: type[Any]) -> Any:
+    def one_of(self, key: str, words: type[StrEnum]) -> Any:
         value = self._told.pop(key, None)
         if value is None:
             return None
