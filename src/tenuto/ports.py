@@ -61,7 +61,8 @@ class Turn:
     """An order to run one turn of a program.
 
     `env` are the names to resolve at launch; `given` are values of our own (task, attempt, command, address, spool,
-    token). `limit` is wall-clock time, `grace` what the program gets between SIGTERM and SIGKILL.
+    token). `limit` is wall-clock time, `grace` what the program gets between SIGTERM and SIGKILL. `adapter` names what
+    the program speaks, where it is not a plain one.
     """
 
     prompt: str
@@ -71,6 +72,7 @@ class Turn:
     given: Mapping[str, str]
     limit: timedelta
     grace: timedelta
+    adapter: str = "program"
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,15 @@ class Steering(Protocol):
 
     def can_steer(self, turn: Command) -> bool:
         """Whether the turn that this command began would take words now."""
+        ...
+
+
+@runtime_checkable
+class PerTask(Protocol):
+    """An executor that only stands for others: each task has one of its own."""
+
+    def executor_for(self, task_id: TaskId) -> str:
+        """What the executor of this task is called."""
         ...
 
 

@@ -15,7 +15,7 @@ from tenuto.core import neighbours, progress, reconcile, signal, signs, slots, t
 from tenuto.core.draft import Draft, New
 from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
-from tenuto.model.evidence import Cut, Ending, WorkspaceFacts
+from tenuto.model.evidence import CommandFacts, Cut, Ending, Observation, WorkspaceFacts
 from tenuto.model.fact import FactKind
 from tenuto.model.ids import ObservationId, ReportId
 from tenuto.model.lifecycle import CommandEvent, CommandState, DeliveryEvent, TaskEvent, TaskState
@@ -87,6 +87,7 @@ def _apply(draft: Draft, finding: Finding, seen: Seen, prompt: str) -> None:
             draft.command(_now(draft, command), CommandEvent.BEGUN)
         case Acknowledgement(command, evidence):
             _acknowledge(draft, _now(draft, command), f"{evidence.source} rank {int(evidence.rank)}")
+            _named(draft, command, evidence)
         case Undone():
             _undone(draft, finding)
         case TurnEnded(command, ending):
@@ -160,6 +161,16 @@ def _acknowledge(draft: Draft, command: Command, evidence: str) -> None:
         draft.carried_on(command, DeliveryEvent.DELIVERED)
         if not late and command.kind is CommandKind.SEND:
             draft.change(unsent_in_row=0)
+
+
+def _named(draft: Draft, command: Command, evidence: Observation) -> None:
+    """A conversation is called what the outside calls it, once a turn in it has told: the program's own session."""
+    talk, facts = draft.snapshot.conversation, evidence.facts
+    if talk is None or talk.id != command.conversation_id or not isinstance(facts, CommandFacts):
+        return
+    session = facts.proof.get("session")
+    if session and session != talk.identity:
+        draft.talk(replace(talk, identity=session))
 
 
 def _undone(draft: Draft, finding: Undone) -> None:

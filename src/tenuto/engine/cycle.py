@@ -48,7 +48,7 @@ from tenuto.model.lifecycle import CommandState, DeliveryState
 from tenuto.model.reconciliation import Reconciliation, Seen
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import ToolFacts
-from tenuto.model.work import AcceptanceKind, WaitKind
+from tenuto.model.work import AcceptanceKind, Task, WaitKind
 from tenuto.ports import (
     Check,
     Clock,
@@ -59,6 +59,7 @@ from tenuto.ports import (
     Ledger,
     Minter,
     Order,
+    PerTask,
     Placed,
     Steer,
     Steering,
@@ -279,9 +280,7 @@ class Cycle:
 
     def _executor(self, snapshot: Snapshot) -> Executor | None:
         """The one that would carry the next turn."""
-        name = (
-            snapshot.conversation.executor if snapshot.conversation else self.executor_of(snapshot.task.agent.carrier)
-        )
+        name = snapshot.conversation.executor if snapshot.conversation else self.executor_for(snapshot.task)
         return self._executors.get(name)
 
     def _connected(self, snapshot: Snapshot) -> bool:
@@ -292,6 +291,12 @@ class Cycle:
     def executor_of(carrier: str) -> str:
         """Which executor carries an agent's turns: the one that is named, or its adapter's own."""
         return {"program": "host"}.get(carrier, carrier)
+
+    def executor_for(self, task: Task) -> str:
+        """Which executor carries this task's turns: its own, where its adapter has one for each."""
+        name = self.executor_of(task.agent.carrier)
+        executor: object = self._executors.get(name)
+        return executor.executor_for(task.id) if isinstance(executor, PerTask) else name
 
     # -- settle
 
@@ -358,7 +363,7 @@ class Cycle:
                 until = because.until if because else None
                 await self._prepare(arm.give_slot_back(seen, now, new, until), "slot_back")
             case OpenConversation():
-                executor = self.executor_of(seen.snapshot.task.agent.carrier)
+                executor = self.executor_for(seen.snapshot.task)
                 opened = arm.open_conversation(seen, executor, now, new)
                 if isinstance(opened, Because):
                     return opened
@@ -515,6 +520,7 @@ class Cycle:
             given=given,
             limit=policy.turn_limit,
             grace=policy.interrupt_grace,
+            adapter=task.agent.adapter,
         )
 
     def _check_order(self, seen: Seen) -> Check:

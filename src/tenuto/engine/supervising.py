@@ -285,7 +285,7 @@ class Supervision:
         self, caller: Caller, task_id: TaskId, identity: str, executor: str | None, key: str | None
     ) -> Done:
         caller.must_operate()
-        hand = executor or self._cycle.executor_of(self._snapshot(task_id).task.agent.adapter)
+        hand = executor or self._cycle.executor_for(self._snapshot(task_id).task)
         done = await self._one(
             caller, f"register {identity} {executor}", task_id, key,
             lambda seen, now: supervision.register(

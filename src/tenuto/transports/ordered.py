@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from tenuto.model.ids import SHAPE, CommandId
 from tenuto.ports import Check, Halt, Order, Steer, Turn
+
+PROGRAM: Final = "program"
+"""The adapter of a plain program, which is not said."""
 
 
 class NotAnOrder(ValueError):
@@ -31,7 +34,11 @@ def payload_of(order: Order) -> Mapping[str, object]:
                 "limit": order.limit.total_seconds(),
                 "grace": order.grace.total_seconds(),
             }
-            return {**told, "prompt": order.prompt} if isinstance(order, Turn) else told
+            if isinstance(order, Turn):
+                told["prompt"] = order.prompt
+                if order.adapter != PROGRAM:
+                    told["adapter"] = order.adapter
+            return told
         case Halt(target, grace):
             return {"type": "halt", "target": target, "grace": grace.total_seconds()}
         case Steer(text, target, turn):
@@ -44,7 +51,8 @@ def order_of(payload: Mapping[str, object]) -> Order:
     """The order that a payload tells; NotAnOrder for anything that is none."""
     match payload.get("type"):
         case "turn":
-            return Turn(prompt=_text(payload, "prompt"), **_program(payload))
+            adapter = _text(payload, "adapter") if "adapter" in payload else PROGRAM
+            return Turn(prompt=_text(payload, "prompt"), adapter=adapter, **_program(payload))
         case "check":
             return Check(**_program(payload))
         case "halt":

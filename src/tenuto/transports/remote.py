@@ -6,7 +6,7 @@ at every look. Who is not connected, or has another journal than the command was
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -204,15 +204,20 @@ def _facts(command: Command, told: wire.CommandSeen) -> CommandFacts:
 class Executors(Mapping[str, Executor]):
     """Those of this process by name, and every remote one by its prefix, whether it has ever come or not."""
 
-    def __init__(self, here: Mapping[str, Executor], bridge: Bridge) -> None:
+    def __init__(
+        self, here: Mapping[str, Executor], bridge: Bridge, agents: Callable[[str], Executor] | None = None
+    ) -> None:
         self._here = here
         self._bridge = bridge
+        self._agents = agents
 
     def __getitem__(self, name: str) -> Executor:
         if name in self._here:
             return self._here[name]
         prefix, colon, bare = name.partition(":")
         if f"{prefix}{colon}" in wire.PREFIX.values() and wire.NAME.fullmatch(bare):
+            if prefix == wire.ExecutorKind.AGENT and self._agents is not None:
+                return self._agents(name)
             return RemoteExecutor(self._bridge, name)
         raise KeyError(name)
 

@@ -59,14 +59,24 @@ class End:
 def run(
     context: typer.Context,
     program: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--program",
             metavar="'CMD ARGS'",
             help="What runs a turn: split into words, given the prompt on its standard input, never a shell.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            "--agent",
+            metavar="NAME",
+            help="An agent program that is known by name (claude, codex, gemini, opencode), or acp:'CMD ARGS'; "
+            "NAME:'CMD ARGS' says how it is started.",
+            show_default=False,
+        ),
+    ] = None,
     objective_file: Annotated[
         str | None,
         typer.Option(
@@ -129,7 +139,7 @@ def run(
         "objective": texts.read(objective_file, "objective", "--objective-file"),
         "title": title,
         "cwd": str(cwd.absolute()),
-        "agent": {"argv": words(program, "--program"), "resumable": resumable, "env": env or [], "on": on},
+        "agent": {**agent_of(program, agent, resumable=resumable), "env": env or [], "on": on},
         "acceptance": acceptance(accept_check, accept_file, accept_commit),
         "auto_resume": "manual" if manual else "on",
         "max_attempts": max_attempts,
@@ -314,6 +324,25 @@ def caught_up(this: Front, given: str) -> tuple[str, int]:
         after = last if isinstance(last, int) else after
         if len(rows(answer.get("events"))) < PAGE:
             return str(get(answer, "task", "id")), after
+
+
+AGENTS = {
+    "claude": ["claude"], "codex": ["codex"], "gemini": ["gemini", "--acp"], "opencode": ["opencode", "acp"], "acp": [],
+}  # fmt: skip
+"""How the agent programs that are known by name are started, unless it is said."""
+
+
+def agent_of(program: str | None, agent: str | None, *, resumable: bool) -> dict[str, object]:
+    """What works on a task: a plain program, or an agent by its name. Raises Failure when it is not one of them."""
+    if (program is None) == (agent is None):
+        raise Failure("mistake", "name one of --program and --agent", field="--program")
+    if program is not None:
+        return {"argv": words(program, "--program"), "resumable": resumable}
+    name, colon, line = str(agent).partition(":")
+    if name not in AGENTS:
+        raise Failure("mistake", f"no agent is called '{name[:60]}'; known are {', '.join(AGENTS)}", field="--agent")
+    argv = words(line, "--agent") if colon or not AGENTS[name] else AGENTS[name]
+    return {"adapter": name, "argv": argv, "resumable": True}
 
 
 def words(text: str, option: str) -> list[str]:

@@ -7,7 +7,8 @@ read for fenced blocks and is never kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final
 
@@ -150,13 +151,17 @@ class Failure:
 
 @dataclass(frozen=True)
 class TurnEnded:
-    """The program's own word that the turn is over. `stop` is that word, `interrupted` that somebody cut it."""
+    """The program's own word that the turn is over. `stop` is that word, `interrupted` that somebody cut it.
+
+    `session_cost` is what the whole session has cost so far, in millionths, where only that is told.
+    """
 
     turn: str
     stop: str
     interrupted: bool = False
     failed: bool = False
     usage: Usage = Usage()
+    session_cost: int | None = None
 
 
 @dataclass(frozen=True)
@@ -177,3 +182,18 @@ def short(text: object) -> str:
     """A text as an event carries it: one line's worth of characters, however long it was."""
     told = text if isinstance(text, str) else str(text)
     return told if len(told) <= TEXT else told[: TEXT - 1] + "…"
+
+
+def facts_of(event: Event) -> Mapping[str, object]:
+    """An event as small named facts that JSON can say: `event` is its name, beside its fields."""
+    told: dict[str, object] = {"event": type(event).__name__}
+    for one in fields(event):
+        value = getattr(event, one.name)
+        if isinstance(value, datetime):
+            value = value.isoformat()
+        elif isinstance(value, Usage):
+            value = {each.name: getattr(value, each.name) for each in fields(value)}
+        elif isinstance(value, tuple):
+            value = [list(each) for each in value]
+        told[one.name] = value
+    return told
