@@ -18,7 +18,7 @@ from tenuto.model.command import Accepted, Armed, Command, CommandKind, Outcome,
 from tenuto.model.evidence import CommandFacts, Cut, Ending, Mark, Observation, Presence, Rank
 from tenuto.model.ids import CommandId
 from tenuto.model.work import Agent
-from tenuto.ports import Check, Halt, Order, Turn
+from tenuto.ports import Check, Halt, Order, Steer, Turn
 from tenuto.proof.simulation.laws import Laws
 from tenuto.proof.simulation.virtual import VirtualClock, VirtualLoop
 
@@ -285,6 +285,8 @@ class Hand:
                 return await self._start(command, order)
             case Halt(target, grace):
                 return await self._halt(command, target, grace.total_seconds())
+            case Steer():
+                return Unsent("a program takes no words in the middle of a turn")
             case _ as never:
                 assert_never(never)
 
