@@ -139,6 +139,11 @@ async def test_br_202_what_was_missed_asleep_comes_once(it: World) -> None:
     assert len(it.executor.turns) == 1
 
 
+def descriptors() -> int:
+    """How many this process has."""
+    return len([*Path("/dev/fd").iterdir()])
+
+
 async def test_br_210_a_supervisor_that_serves_for_long_leaks_no_descriptor(it: World) -> None:
     task = await it.started()
 
@@ -147,7 +152,7 @@ async def test_br_210_a_supervisor_that_serves_for_long_leaks_no_descriptor(it: 
             it.workspace.cursor = f"{it.desk.last_event()}{number:064d}"[-64:]
             it.executor.finish(status="working", summary="on")
             await it.settle(task)
-        return len([*Path("/dev/fd").iterdir()])
+        return descriptors()
 
     before = await turns(5)
     assert await turns(40) <= before

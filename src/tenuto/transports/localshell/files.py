@@ -78,6 +78,18 @@ def read(name: str, within: int, limit: int, *, tail: bool = False) -> bytes | N
         os.close(descriptor)
 
 
+Mark = tuple[int, int, int, int]
+
+
+def mark(name: str, within: int) -> Mark | None:
+    """What tells one writing of a file from the next: device, number, moment and size; None when it is not there."""
+    try:
+        seen = os.stat(name, dir_fd=within, follow_symlinks=False)
+    except OSError:
+        return None
+    return seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size
+
+
 def document(name: str, within: int, limit: int) -> dict[str, Any] | None:
     """A JSON object; None when the file is not there. Half-written files are read again, then Unreadable."""
     for left in reversed(range(TRIES)):

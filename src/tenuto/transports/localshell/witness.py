@@ -57,6 +57,7 @@ class LocalShellWitness:
         self._known = known
         self._alive = alive
         self._timeout = timeout
+        self._lists: dict[Path, tuple[files.Mark | None, jobs.List]] = {}
 
     async def look(self, binding: ToolBinding, cwd: str) -> Observation:
         """ToolFacts of one session."""
@@ -104,7 +105,7 @@ class LocalShellWitness:
                 if tree is None:
                     return _flawed(binding, Flaw.MISSING, "the server has no such session")
                 session = sessions.parse(binding.session, tree)
-                found = jobs.listed(state)
+                found = self._list(server.state, state)
                 running = [job.id for job in found.jobs.values() if jobs.STATES.get(job.word) is JobState.RUNNING]
                 wanted = links.linked(session, running, state)
                 mine, defects = jobs.looked_at(wanted, found, state, binding.services)
@@ -114,6 +115,17 @@ class LocalShellWitness:
             flaw = Flaw.CONTRADICTORY if "another session" in str(error) else Flaw.UNREADABLE
             return _flawed(binding, flaw, str(error))
         return self._facts(binding, server, session, mine, (*found.defects, *defects), now)
+
+    def _list(self, path: Path, state: int) -> jobs.List:
+        """The list of jobs, parsed once for each writing of it: all sessions of a server share one."""
+        now = files.mark("jobs.json", state)
+        known = self._lists.get(path)
+        if known is not None and known[0] == now is not None:
+            return known[1]
+        found = jobs.listed(state)
+        if not found.defects and files.mark("jobs.json", state) == now:
+            self._lists[path] = (now, found)
+        return found
 
     def _facts(
         self,
