@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from tests.support.world import NOW, OPERATOR, Counting, SetClock, Still
+from tests.support.world import OPERATOR, Counting, SetClock, Still
 
 from tenuto.engine.cycle import Cycle, Surroundings
 from tenuto.engine.desk import Desk, Order
@@ -156,14 +156,16 @@ class Paired:
 
     folder: Path
     clock: SteadyClock
+    minter: Counting
     ledger: TableLedger
-    bridge: Bridge
-    cycle: Cycle
-    desk: Desk
     executor: Executor
     turns: Scripted
     group: asyncio.TaskGroup
-    rung: asyncio.Event
+    heartbeat: float
+    bridge: Bridge = field(init=False)
+    cycle: Cycle = field(init=False)
+    desk: Desk = field(init=False)
+    rung: asyncio.Event = field(default_factory=asyncio.Event)
     ends: list[End] = field(default_factory=list)
     reachable: bool = True
     watch: Callable[[End], None] = lambda end: None
@@ -210,45 +212,90 @@ async def until(true: Callable[[], bool], within: float = 20.0) -> None:
             await asyncio.sleep(0.005)
 
 
+class Died(BaseException):
+    """What a supervisor dies of at a point: nothing of ours catches it."""
+
+
+@dataclass
+class Burning:
+    """A fuse that remembers what it passed, and dies at the n-th passing of one point."""
+
+    point: str | None = None
+    left: int = 0
+    passed: list[str] = field(default_factory=list)
+
+    def burn(self, point: str) -> None:
+        self.passed.append(point)
+        if point == self.point:
+            self.left -= 1
+            if self.left == 0:
+                raise Died(point)
+
+
+def supervised(it: Paired, fuse: Burning) -> None:
+    """Everything of one supervisor's life over the registry."""
+    registry = it.ledger.registry().id
+    hooks = Hooks(ring=lambda command: it.rung.set(), changed=lambda name: it.rung.set())
+    it.bridge = Bridge(
+        registry,
+        it.clock,
+        fuse,
+        known=lambda command: it.ledger.command(command) is not None,
+        hooks=hooks,
+        heartbeat=it.heartbeat,
+    )
+    executors = Executors({}, it.bridge)
+    around = Surroundings(str(it.folder / "api.sock"), str(it.folder / "spool"), str(it.folder))
+    it.cycle = Cycle(it.ledger, executors, Still(it.clock), it.clock, it.minter, fuse, around, 20)
+    it.desk = Desk(
+        it.ledger, it.cycle, it.clock, it.minter, slots=20, executors=executors, ring=lambda t: it.rung.set()
+    )
+
+
+async def led(it: Paired) -> None:
+    """Lead with the next epoch."""
+    now = it.clock.now()
+    me = Leadership(0, f"me-{now}", "host", 4711, "started", "boot", "api", now, now, now + timedelta(days=900))
+    taken = await it.ledger.lead(me, lambda _holder: True)
+    assert taken is not None
+    it.cycle.epoch = taken.epoch
+    it.bridge.lead(taken.epoch)
+
+
+async def reborn(it: Paired, fuse: Burning | None = None) -> None:
+    """The supervisor is gone, wherever it stood; another leads over the same registry, and the executor comes to it."""
+    reachable, it.reachable = it.reachable, False
+    for end in it.ends:
+        end.cut()
+    await it.ledger.close()
+    it.ledger = open_registry(it.folder / "state" / "registry.sqlite3", it.clock, minter=it.minter)
+    supervised(it, fuse or Burning())
+    await led(it)
+    it.reachable = reachable
+
+
 @asynccontextmanager
-async def paired(folder: Path, *, heartbeat: float = 20.0) -> AsyncIterator[Paired]:
+async def paired(folder: Path, *, heartbeat: float = 20.0, fuse: Burning | None = None) -> AsyncIterator[Paired]:
     """A supervisor, and an executor that is joined to it by a wire in memory."""
     clock, minter = SteadyClock(), Counting()
     ledger = open_registry(folder / "state" / "registry.sqlite3", clock, minter=minter)
-    rung = asyncio.Event()
-    hooks = Hooks(ring=lambda command: rung.set(), changed=lambda name: rung.set())
-    registry = ledger.registry().id
-    bridge = Bridge(
-        registry,
-        clock,
-        NoFuse(),
-        known=lambda command: ledger.command(command) is not None,
-        hooks=hooks,
-        heartbeat=heartbeat,
-    )
-    executors = Executors({}, bridge)
-    around = Surroundings(str(folder / "api.sock"), str(folder / "spool"), str(folder))
-    cycle = Cycle(ledger, executors, Still(clock), clock, minter, NoFuse(), around, 20)
-    desk = Desk(ledger, cycle, clock, minter, slots=20, executors=executors, ring=lambda task: rung.set())
     turns = Scripted()
-    executor = Executor(folder / "journal", clock, turns)
-    life = NOW.replace(year=NOW.year + 1)
-    lease = Leadership(0, "me", "host", 4711, "started", "boot", around.api, NOW, NOW, life)
     try:
-        taken = await ledger.lead(lease, lambda _holder: False)
-        assert taken is not None
-        cycle.epoch = taken.epoch
-        bridge.lead(taken.epoch)
         async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-            it = Paired(folder, clock, ledger, bridge, cycle, desk, executor, turns, group, rung)
+            it = Paired(
+                folder, clock, minter, ledger, Executor(folder / "journal", clock, turns), turns, group, heartbeat
+            )
+            supervised(it, fuse or Burning())
+            await led(it)
             try:
                 yield it
             finally:
-                if executor.peer is not None:
-                    executor.peer.stop()
+                if it.executor.peer is not None:
+                    it.executor.peer.stop()
                 it.reachable = False
-                await bridge.close()
+                await it.bridge.close()
                 for end in it.ends:
                     end.cut()
+                ledger = it.ledger
     finally:
         await ledger.close()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.support.world import OPERATOR
-from tests.wire.pair import NAME, End, paired, said, until
+from tests.wire.pair import NAME, Burning, Died, End, paired, reborn, said, until
 
 from tenuto.model.lifecycle import CommandState, TaskState
 
@@ -115,3 +117,76 @@ async def test_an_agent_that_lives_on_is_not_what_is_left_of_an_interrupted_turn
             if it.desk.attempts(task_id)[0].state != "live":
                 break
         assert it.desk.attempts(task_id)[0].outcome == "interrupted"
+
+
+async def undisturbed(folder: Path) -> list[tuple[str, int]]:
+    """Every point that a supervisor passes on the way of one turn, with the count of its passing."""
+    fuse = Burning()
+    async with paired(folder, fuse=fuse) as it:
+        it.turns.by_itself = said(evidence="commit abc")
+        it.executor.begin(it.group, it.connect)
+        await it.joined()
+        await it.over(await it.create())
+    seen: Counter[str] = Counter()
+    points = []
+    for point in fuse.passed:
+        seen[point] += 1
+        points.append((point, seen[point]))
+    return points
+
+
+async def test_a_supervisor_that_dies_anywhere_sends_nothing_twice(tmp_path: Path) -> None:
+    points = await undisturbed(tmp_path / "whole")
+    assert {"arm.committed", "wire.before_command", "wire.commanded", "settle.committed"} <= {
+        name for name, _ in points
+    }
+    for number, (point, count) in enumerate(points):
+        fuse = Burning(point, count)
+        async with paired(tmp_path / str(number), fuse=fuse) as it:
+            it.turns.by_itself = said(evidence="commit abc")
+            it.executor.begin(it.group, it.connect)
+            await it.joined()
+            task_id = await it.create()
+            with suppress(Died):
+                await it.over(task_id)
+            assert fuse.left == 0, f"{point} was not passed"
+            await reborn(it)
+            await it.joined()
+            await it.over(task_id)
+            assert it.desk.task(task_id).state is TaskState.COMPLETED, point
+            assert len(it.turns.effects) == len(set(it.turns.effects)) == 1, point
+            assert not it.desk.commands(only_open=True), point
+            await it.executor.end()
+
+
+async def test_a_supervisor_that_dies_while_it_revokes_concludes_nothing_by_itself(tmp_path: Path) -> None:
+    for number, point in enumerate(("revoke.before", "revoke.done")):
+        fuse = Burning(point, 1)
+        async with paired(tmp_path / str(number), fuse=fuse) as it:
+            lost: list[str] = []
+
+            def watch(end: End, lost: list[str] = lost) -> None:
+                assert end.other is not None
+                theirs = end
+
+                def at(name: str) -> None:
+                    if name == "command" and not lost:
+                        lost.append(name)
+                        theirs.cut()
+
+                end.other.before = at
+
+            it.watch = watch
+            it.turns.by_itself = said(evidence="commit abc")
+            it.executor.begin(it.group, it.connect)
+            await it.joined()
+            task_id = await it.create()
+            with pytest.raises(Died):
+                await it.over(task_id)
+            await reborn(it)
+            await it.joined()
+            await it.over(task_id)
+            assert len(it.turns.effects) == 1
+            states = sorted(command.state for command in it.desk.commands(task_id=task_id))
+            assert states == [CommandState.ACKNOWLEDGED, CommandState.FAILED], point
+            await it.executor.end()
