@@ -12,38 +12,46 @@ from tenuto.model.reconciliation import Finding, Undone
 from tenuto.proof.simulation.plan import drawn
 from tenuto.proof.simulation.universe import live
 
-OfCommand = Callable[[Command, CommandFacts, Observation], tuple[Finding, ...]]
+Spoil = Callable[[Command, CommandFacts], CommandFacts | Undone]
 
 
-def unknown_is_gone(honest: OfCommand, command: Command, facts: CommandFacts, seen: Observation) -> tuple[Finding, ...]:
+def unknown_is_gone(command: Command, facts: CommandFacts) -> CommandFacts:
     """Whoever cannot be seen is taken for gone."""
     performer, agent = (Presence.GONE if each is Presence.UNKNOWN else each for each in (facts.performer, facts.agent))
-    return honest(command, replace(facts, performer=performer, agent=agent), seen)
+    return replace(facts, performer=performer, agent=agent)
 
 
-def crash_is_undone(honest: OfCommand, command: Command, facts: CommandFacts, seen: Observation) -> tuple[Finding, ...]:
+def crash_is_undone(command: Command, facts: CommandFacts) -> CommandFacts | Undone:
     """A crash means that it did not happen."""
     if facts.mark in (Mark.NONE, Mark.BEGUN) and facts.performer is not Presence.ALIVE and not facts.launched_here:
-        return (Undone(command, "it crashed", mendable=False, revoked=True),)
-    return honest(command, facts, seen)
+        return Undone(command, "it crashed", mendable=False, revoked=True)
+    return facts
 
 
-def orphans_are_over(
-    honest: OfCommand, command: Command, facts: CommandFacts, seen: Observation
-) -> tuple[Finding, ...]:
+def orphans_are_over(command: Command, facts: CommandFacts) -> CommandFacts:
     """When the host has died, so has its agent."""
-    if facts.performer is Presence.GONE:
-        facts = replace(facts, agent=Presence.GONE)
-    return honest(command, facts, seen)
+    return replace(facts, agent=Presence.GONE) if facts.performer is Presence.GONE else facts
 
 
-SPOILS = {each.__name__: each for each in (unknown_is_gone, crash_is_undone, orphans_are_over)}
+SPOILS: dict[str, tuple[Spoil, str]] = {
+    "unknown_is_gone": (unknown_is_gone, "while its agent still acts"),
+    "crash_is_undone": (crash_is_undone, "said not to have happened"),
+    "orphans_are_over": (orphans_are_over, "while its agent still acts"),
+}
+"""What is taken out, and the words in which it is missed."""
 
 
 def spoil(name: str) -> None:
     """Take the promise out of this process's core."""
-    honest, broken = reconcile.of_command, SPOILS[name]
-    reconcile.of_command = lambda command, facts, seen: broken(honest, command, facts, seen)
+    honest, broken = reconcile.of_command, SPOILS[name][0]
+
+    def of_command(
+        command: Command, facts: CommandFacts, seen: Observation, *, over: bool = False
+    ) -> tuple[Finding, ...]:
+        told = broken(command, facts)
+        return (told,) if isinstance(told, Undone) else honest(command, told, seen, over=over)
+
+    reconcile.of_command = of_command
 
 
 def transcript(seed: int, tasks: int, days: float) -> list[str]:

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,14 +17,14 @@ from tenuto.proof.simulation.run import lived, run, told
 from tenuto.proof.simulation.shrink import shrunk
 from tenuto.proof.simulation.universe import live
 
-SEEDS = 3
+SEEDS = 2
 
 
 @pytest.mark.timeout(300)
 def test_a_few_worlds_keep_every_promise() -> None:
-    report = run([drawn(seed, 6, 3) for seed in range(1, SEEDS + 1)], jobs=1)
+    report = run([drawn(seed, 6, 2) for seed in range(1, SEEDS + 1)], jobs=1)
     assert [(life.plan.seed, life.broken) for life in report.broken] == []
-    assert report.turns > 20
+    assert report.turns > 10
     assert sum(life.deaths for life in report.lives) >= SEEDS, "nobody died, so nothing was tried"
 
 
@@ -53,8 +52,9 @@ def honest() -> Iterator[None]:
 @pytest.mark.usefixtures("honest")
 def test_a_core_with_a_promise_taken_out_is_caught(spoil: str) -> None:
     spoiled.spoil(spoil)
-    caught = next((seed for seed in range(1, 6) if lived(drawn(seed, 6, 4)).broken is not None), None)
+    caught = next((said for seed in range(1, 6) if (said := lived(drawn(seed, 6, 4)).broken) is not None), None)
     assert caught is not None, "five worlds, and nobody noticed"
+    assert spoiled.SPOILS[spoil][1] in caught
 
 
 @pytest.mark.timeout(300)
@@ -62,7 +62,7 @@ def test_a_core_with_a_promise_taken_out_is_caught(spoil: str) -> None:
 def test_a_world_that_broke_a_promise_is_made_smaller_and_told() -> None:
     spoiled.spoil("unknown_is_gone")
     broken = next(life for seed in range(1, 6) if (life := lived(drawn(seed, 4, 2))).broken is not None)
-    story = told(broken, tries=25)
+    story = told(broken, tries=12)
     assert any(line.startswith("BROKEN ") for line in story)
     assert len(story) > 5
 
@@ -81,5 +81,5 @@ def test_shrinking_leaves_only_what_is_needed() -> None:
 @pytest.mark.prove
 @pytest.mark.timeout(3600)
 def test_many_worlds_keep_every_promise() -> None:
-    report = run([replace(drawn(seed, 12, 8)) for seed in range(100, 300)], jobs=2)
+    report = run([drawn(seed, 12, 8) for seed in range(1_000, 1_100)], jobs=2)
     assert [(life.plan.seed, life.broken) for life in report.broken] == []

@@ -146,21 +146,19 @@ class Operator:
                 case "ambiguous command":
                     await self._release(task, key)
                 case "stalled" if self._chance.random() < 0.3:
-                    await self._do(
-                        "continue anyway", lambda d, t=task, k=key: d.continue_(OPERATOR, t, anyway=True, key=k)
-                    )
+                    await self._do(Desk.continue_, task, anyway=True, key=key)
                 case "stalled":
-                    await self._do("resume", lambda d, t=task, k=key: d.resume(OPERATOR, t, stalled=True, key=k))
+                    await self._do(Desk.resume, task, stalled=True, key=key)
                 case "cap wait":
                     more = {"max-attempts": str(desk.task(task).attempts + 10)}
-                    await self._do("raise", lambda d, t=task, k=key, m=more: d.set_policy(OPERATOR, t, m, key=k))
+                    await self._do(Desk.set_policy, task, more, key=key)
                 case _:
-                    await self._do("answer", lambda d, t=task, k=key: d.answer(OPERATOR, t, "go on", key=k))
-        for task in universe.tasks():
-            if task.paused_at is not None and (universe.draining or self._chance.random() < 0.5):
-                await self._do("resume", lambda d, t=task.id: d.resume(OPERATOR, t))
+                    await self._do(Desk.answer, task, "go on", key=key)
+        for row in universe.tasks():
+            if row.paused_at is not None and (universe.draining or self._chance.random() < 0.5):
+                await self._do(Desk.resume, row.id)
         if desk.registry().held_at is not None:
-            await self._do("lift", lambda d: d.hold(OPERATOR, lift=True))
+            await self._do(Desk.hold, lift=True)
 
     async def _release(self, task: TaskId, key: str) -> None:
         """Look, and give the verdict that is true; leave alone what still acts."""
@@ -169,10 +167,7 @@ class Operator:
             return
         for command in universe.ledger.commands(20, task_id=task, only_open=True):
             happened = bool(universe.laws.effects[CommandId(command.id)])
-            await self._do(
-                f"release {happened}",
-                lambda d, c=command.id, h=happened: d.release(OPERATOR, c, happened=h, key=f"{key} {c}"),
-            )
+            await self._do(Desk.release, command.id, happened=happened, key=f"{key} {command.id}")
 
     async def _meddle(self) -> None:
         """Something nobody needed."""
@@ -184,23 +179,25 @@ class Operator:
             ["nothing", "pause", "cancel", "continue", "say", "checkpoint", "hold"], [50, 12, 4, 12, 12, 6, 4]
         )[0]:
             case "pause":
-                await self._do("pause", lambda d: d.pause(OPERATOR, task, key=key))
+                await self._do(Desk.pause, task, key=key)
             case "cancel":
-                await self._do("cancel", lambda d: d.cancel(OPERATOR, task, reason="enough", key=key))
+                await self._do(Desk.cancel, task, reason="enough", key=key)
             case "continue":
-                anyway = chance.random() < 0.5
-                await self._do(
-                    f"continue anyway={anyway}", lambda d: d.continue_(OPERATOR, task, anyway=anyway, key=key)
-                )
+                await self._do(Desk.continue_, task, anyway=chance.random() < 0.5, key=key)
             case "say":
-                await self._do("say", lambda d: d.say(OPERATOR, task, "mind the gap", key=key))
+                await self._do(Desk.say, task, "mind the gap", key=key)
             case "checkpoint":
-                await self._do("checkpoint", lambda d: d.request_checkpoint(OPERATOR, task, key=key))
+                await self._do(Desk.request_checkpoint, task, key=key)
             case "hold":
-                await self._do("hold", lambda d: d.hold(OPERATOR))
+                await self._do(Desk.hold)
             case _:
                 pass
 
-    async def _do(self, what: str, act: Callable[[Desk], Awaitable[object]]) -> None:
-        self._universe.say(f"operator: {what}")
+    async def _do(self, verb: Callable[..., Awaitable[object]], *given: object, **named: object) -> None:
+        """Use a verb of the desk as the operator."""
+        self._universe.say(f"operator: {verb.__name__} {' '.join(map(str, given))}")
+
+        async def act(desk: Desk) -> None:
+            await verb(desk, OPERATOR, *given, **named)
+
         await self._universe.asks(act, tries=2)
