@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from tenuto.transports.agents.acp import Acp
 from tenuto.transports.agents.channel import Make
 from tenuto.transports.agents.claude import Claude
+from tenuto.transports.agents.codex import Codex
 
 
 @dataclass(frozen=True)
@@ -41,5 +43,33 @@ ADAPTERS: Final[Mapping[str, Adapter]] = {
                 "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY",
             ),
         ),
+        Adapter(
+            "codex",
+            ("codex",),
+            Codex,
+            True,
+            (
+                "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORGANIZATION", "CODEX_API_KEY", "CODEX_HOME",
+                "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY",
+            ),
+        ),
+        Adapter(
+            "gemini",
+            ("gemini", "--acp"),
+            Acp,
+            False,
+            (
+                "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_GEMINI_BASE_URL",
+                "GEMINI_CLI_TRUST_WORKSPACE", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY",
+            ),
+        ),
+        Adapter(
+            "opencode",
+            ("opencode", "acp"),
+            Acp,
+            False,
+            ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENCODE_CONFIG", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"),
+        ),
+        Adapter("acp", (), Acp, False, ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")),
     )
 }  # fmt: skip

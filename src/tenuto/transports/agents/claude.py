@@ -279,12 +279,7 @@ class Claude:
         return [question, said.PermissionSettled(request_id, allowed)]
 
     async def _code(self) -> int | None:
-        for _ in range(50):
-            code = await self.program.ended() if self.program is not None else None
-            if code is not None:
-                return code
-            await asyncio.sleep(0.05)
-        return None
+        return await self.program.code() if self.program is not None else None
 
     def _why(self, code: int | None) -> str:
         words = self.program.last_words() if self.program is not None else ""

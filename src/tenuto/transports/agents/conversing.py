@@ -216,6 +216,9 @@ class Conversing:
                         await asyncio.to_thread(self._confirmed, target, session)
                 case said.Steered(turn, marker):
                     self._settled(going, marker, turn)
+                case said.Refused(marker, reason) if marker == command.marker:
+                    await marks.failed(f"the program refused its words: {reason}")
+                    return
                 case said.Refused(marker, _):
                     self._settled(going, marker, "")
                 case said.Said(text):

@@ -124,10 +124,15 @@ class Program:
             if isinstance(told, dict):
                 return told
 
-    async def ended(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
+    async def code(self, within: float = 2.5) -> int | None:
+        """Its exit code, negative for a signal, once it has ended within that many seconds; None while it runs."""
         process = self._process
-        return process.returncode if process is not None else None
+        if process is None:
+            return None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await process.wait()
+        return process.returncode
 
     def last_words(self) -> str:
         """The last line it printed on standard error, short and without secrets."""
