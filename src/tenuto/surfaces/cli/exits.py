@@ -39,6 +39,7 @@ BY_CODE: Mapping[str, Exit] = {
     "back_pressure": Exit.REFUSED,
     "rate_limited": Exit.REFUSED,
     "no_supervisor": Exit.NO_SUPERVISOR,
+    "out_of_reach": Exit.NO_SUPERVISOR,
     "unknown_outcome": Exit.UNKNOWN,
     "unsupported_version": Exit.UNSUPPORTED,
     "corrupt": Exit.FAILED,
