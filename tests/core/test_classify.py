@@ -26,7 +26,8 @@ FRESH = b.with_task(replace(b.IDLE, last=None, conversation=None), attempts=0, s
 def page(**said: str) -> Snapshot:
     """A task whose page was seen so, by a sensor of ours."""
     snapshot = b.with_task(b.IDLE, standing=Standing.CUT_SHORT)
-    return replace(snapshot, sightings=(b.sighting(source="page", rank=2, **said),))
+    told: dict[str, Any] = dict(said)
+    return replace(snapshot, sightings=(b.sighting(source="page", rank=2, **told),))
 
 
 def case(snapshot: Snapshot, *looks: Observation, watched: Any = b.NOW - b.H) -> classify.Case:

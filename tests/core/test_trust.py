@@ -11,7 +11,7 @@ from tests.support import builders as b
 
 from tenuto.core import decide, reconcile, rungs, signs, trust
 from tenuto.model.decision import Continue, Rung
-from tenuto.model.evidence import Observation, Rank, Sighting
+from tenuto.model.evidence import Observation, Rank, Sighting, WorkspaceFacts
 from tenuto.model.reconciliation import Flawed, Seen
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import CallState, ClaimState, Defect, Flaw
@@ -114,10 +114,10 @@ def test_more_activity_never_makes_a_send_more_permitted(world: str) -> None:
     for smaller, larger in itertools.product(permitted, permitted):
         if smaller <= larger and permitted[larger]:
             assert permitted[smaller], (smaller, larger)
-    for names, may in permitted.items():
+    for these, may in permitted.items():
         held = {"call", "orphan"} | ({"job", "claim"} if world not in ("ordinary", "asked") else set())
         held |= set() if "anyway" in world else {"flaw"}
-        assert may == (not names & held), (world, names)
+        assert may == (not these & held), (world, these)
 
 
 def test_a_service_never_ends_and_holds_nothing() -> None:
@@ -142,8 +142,9 @@ def test_tools_are_in_the_fence_by_what_they_are_and_not_by_their_times() -> Non
     for fields in ADDED.values():
         assert b.found(DUE, b.tools(**fields)).fence != fence
     other = b.workspace()
-    facts = replace(other.facts, branch="other")  # type: ignore[type-var]
-    assert b.found(DUE, QUIET, other).fence != b.found(DUE, QUIET, replace(other, facts=facts)).fence  # type: ignore[arg-type]
+    assert isinstance(other.facts, WorkspaceFacts)
+    moved = replace(other, facts=replace(other.facts, branch="other"))
+    assert b.found(DUE, QUIET, other).fence != b.found(DUE, QUIET, moved).fence
 
 
 def test_a_call_that_began_since_the_arming_is_not_joined() -> None:

@@ -19,7 +19,7 @@ from tests.support.world import SetClock
 
 from tenuto.core import classify
 from tenuto.model.evidence import Observation, Rank
-from tenuto.model.health import Health
+from tenuto.model.health import Assessment, Health
 from tenuto.model.tools import CallState, Flaw, JobState, PlanState, SessionState, ToolBinding, ToolFacts
 from tenuto.model.work import Standing
 from tenuto.transports.localshell.servers import Server
@@ -42,7 +42,7 @@ class Watcher:
         seer = LocalShellWitness(SetClock(now), lambda _cwd: [Server("real", self.state)])
         return seer.read(ToolBinding("real", session.id, services), None, now)
 
-    def judged(self, facts: ToolFacts, later: float) -> classify.Assessment:
+    def judged(self, facts: ToolFacts, later: float) -> Assessment:
         now = datetime.now(UTC) + later * S
         looked = Observation("local-shell", Rank.JOURNAL, facts.subject, now, facts)
         task = b.with_task(b.with_tools(b.IDLE, facts.binding), attempts=0, standing=Standing.NEW, started_at=b.NOW)

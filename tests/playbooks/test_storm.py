@@ -164,4 +164,6 @@ async def _stir(
             taken = await ledger.lead(lease, lambda _holder: True)
             assert taken is not None
             cycle.epoch = taken.epoch
+        case _:
+            raise AssertionError(what)
     return leads

@@ -15,20 +15,8 @@ from tenuto import config
 from tenuto.config import Settings
 from tenuto.surfaces.cli.entrances import Check
 from tenuto.wiring import examining
-from tenuto.wiring.outside import Outside
 
 DATA = Path(__file__).parent.parent / "data" / "localshell"
-
-
-class Only(Outside):
-    """An outside of these settings."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._given = settings
-
-    @property
-    def settings(self) -> Settings:  # type: ignore[override]
-        return self._given
 
 
 @pytest.fixture
@@ -39,7 +27,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def told(settings: Settings) -> dict[str, Check]:
-    found = {check.name: check for check in examining.checks(Only(settings))}
+    found = {check.name: check for check in examining.checks(settings)}
     assert all(check.mend for check in found.values() if check.ok is False), "what is wrong has a mend"
     return found
 

@@ -14,7 +14,7 @@ from tests.support.world import OPERATOR, World, world
 
 from tenuto.core import attention, classify
 from tenuto.model.evidence import Mark, Observation, Presence, Rank
-from tenuto.model.health import LOUD, Health
+from tenuto.model.health import LOUD, Assessment, Health
 from tenuto.model.tools import PlanState, ToolBinding, ToolFacts
 from tenuto.surfaces import verbs
 
@@ -31,7 +31,7 @@ async def call(it: World, name: str, **params: Any) -> Any:
     return await verbs.call(it.desk, OPERATOR, name, params)
 
 
-def judged(snapshot: Any, *looks: Observation, watched: Any = b.NOW - b.H) -> classify.Assessment:
+def judged(snapshot: Any, *looks: Observation, watched: Any = b.NOW - b.H) -> Assessment:
     return classify.classify(classify.of(b.see(snapshot, *looks), watched, b.NOW))
 
 
@@ -84,7 +84,7 @@ async def test_br_076_the_same_word_again_and_again_is_no_loop_while_work_change
         it.executor.finish(status="working", summary="the same words")
         await it.settle(task)
     assert len(it.executor.turns) == 9
-    assert it.desk.task(task).stalled_at is None  # type: ignore[arg-type]
+    assert it.desk.task(task).stalled_at is None
 
 
 def test_br_077_every_loud_judgement_has_its_evidence_and_a_safe_next_look() -> None:

@@ -11,7 +11,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ class State:
     def plan(self, **fields: Any) -> None:
         self.change(plan=self.session()["plan"] | fields)
 
-    def list(self, **fields: Any) -> None:
+    def relist(self, **fields: Any) -> None:
         tree = json.loads((self.path / "jobs.json").read_text())
         (self.path / "jobs.json").write_text(json.dumps(tree | fields))
 
@@ -135,7 +135,7 @@ def test_the_status_file_of_the_attempt_is_the_truth(state: State, code: int | N
 def test_a_list_and_a_status_file_that_disagree_are_a_contradiction(state: State) -> None:
     tree = json.loads((state.path / "jobs.json").read_text())
     tree["jobs"][0] |= {"status": "succeeded", "exit_code": 0}
-    state.list(**tree)
+    state.relist(**tree)
     state.status(JOB1, exit_code=3)
     assert state.flaws() == [Flaw.CONTRADICTORY]
 
@@ -484,7 +484,7 @@ def test_a_recorded_directory_is_judged_as_it_was(name: str) -> None:
     assert not facts.defects
     looked = Observation("local-shell", Rank.JOURNAL, facts.subject, now, facts)
     fresh = b.with_task(b.with_tools(b.IDLE, facts.binding), attempts=0, started_at=T, standing="new")
-    snapshot = b.replace(fresh, last=None, conversation=None)
+    snapshot = replace(fresh, last=None, conversation=None)
     case = classify.of(b.see(snapshot, looked, now=now), now - S, now)
     said = classify.classify(case)
     assert (said.row, said.value) == EXPECTED[name], said

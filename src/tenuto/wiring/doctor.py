@@ -43,7 +43,7 @@ def checks(outside: Outside) -> Sequence[Check]:
         _door(outside),
         _host(settings.journal),
         _spool(settings.spool),
-        *examining.checks(outside),
+        *examining.checks(settings),
     ]
     return told
 

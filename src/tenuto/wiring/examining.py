@@ -24,7 +24,6 @@ from tenuto.surfaces.cli.entrances import Check
 from tenuto.transports.localshell import servers
 from tenuto.transports.localshell.servers import Server
 from tenuto.transports.localshell.witness import LocalShellWitness, configured
-from tenuto.wiring.outside import Outside
 from tenuto.wiring.world import RandomMinter, SystemClock
 
 #: Descriptors that one active task may need, and what the supervisor needs besides.
@@ -41,9 +40,8 @@ EXTRAS = {
 }
 
 
-def checks(outside: Outside) -> Sequence[Check]:
+def checks(settings: Settings) -> Sequence[Check]:
     """The checks of what is outside, in the order in which a person would mend things."""
-    settings = outside.settings
     told = [_descriptors(settings), _processes(settings), _extras(), *_servers(settings)]
     try:
         told += _registered(settings)
