@@ -98,6 +98,7 @@ async def test_while_it_is_away_nothing_is_concluded(tmp_path: Path) -> None:
             assert rest is not None
             assert rest.because is not None
             assert rest.because.rung == "live"
+            assert "agent:test is not connected" in rest.because.sentence
         it.turns.going[command.id].set_result(said(evidence="commit abc"))
         it.reachable = True
         await it.over(task_id)

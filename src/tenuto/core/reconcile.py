@@ -120,7 +120,8 @@ def of_command(
             if command.submitted_at is not None:
                 return _contradicted(command, facts, "its journal is gone although it was seen to begin")
             if facts.unreachable is not None:
-                return (Living(command, orphaned=False, unsure=True),)  # the silence of who is away means nothing
+                # The silence of who is away means nothing.
+                return (Living(command, orphaned=False, unsure=True, away=facts.unreachable),)
             # Launched by this very executor: its host may be about to claim. By anyone else: nobody may any more.
             return (Living(command, orphaned=False),) if facts.launched_here else (MayYetBegin(command),)
         case Mark.REVOKED:
@@ -239,8 +240,8 @@ def _running(command: Command, facts: CommandFacts) -> tuple[Finding, ...]:
 
 def _living(command: Command, facts: CommandFacts) -> Living:
     unsure = Presence.ALIVE not in (facts.performer, facts.agent)
-    orphaned = facts.performer is not Presence.ALIVE
-    return Living(command, orphaned=orphaned, unsure=unsure, turn=facts.proof.get("turn"))
+    orphaned = facts.performer is not Presence.ALIVE and facts.unreachable is None
+    return Living(command, orphaned, unsure, turn=facts.proof.get("turn"), away=facts.unreachable)
 
 
 def _ended(command: Command, facts: CommandFacts, seen: Observation) -> tuple[Finding, ...]:

@@ -107,6 +107,8 @@ def live(seen: Seen, now: datetime) -> Because | None:
         match finding:
             case Living(command, orphaned=True) if command.attempt_id == attempt.id:
                 sentence += "; its host is gone and the agent may still be acting"
+            case Living(command, away=str(away)) if command.attempt_id == attempt.id:
+                sentence += f"; {away}"
             case Doubtful(command, why) if command.attempt_id == attempt.id:
                 sentence += f"; it cannot be followed: {why}"
             case _:

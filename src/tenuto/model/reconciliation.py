@@ -81,12 +81,16 @@ class MayYetBegin:
 
 @dataclass(frozen=True)
 class Living:
-    """Under way. `orphaned`: its performer is gone and the agent goes on alone. `turn`: what the protocol calls it."""
+    """Under way. `orphaned`: its performer is gone and the agent goes on alone. `turn`: what the protocol calls it.
+
+    `away` says why its executor cannot be asked now.
+    """
 
     command: Command
     orphaned: bool
     unsure: bool = False
     turn: str | None = None
+    away: str | None = None
 
 
 @dataclass(frozen=True)
