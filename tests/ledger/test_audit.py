@@ -6,16 +6,17 @@ import pytest
 from tests.ledger.world import Counting, place, settled_in, turn, wake, written
 
 from tenuto.model.change import Commit
+from tenuto.store import tables
 from tenuto.store.ledger import TableLedger
 
 pytestmark = pytest.mark.anyio
 
 END = "UPDATE task SET state = 'cancelled', ended_at = 1, disposition_reason = 'x', disposition_source = 'operator'"
-SECOND_LIVE = """
+_COPIED = [column.name for column in tables.attempt.columns]
+_COPY = ", ".join({"id": "'a-2'", "number": "99"}.get(name, name) for name in _COPIED)
+SECOND_LIVE = f"""
     DROP INDEX one_live_attempt_per_task;
-    INSERT INTO attempt SELECT 'a-2', revision, task_id, 99, reason, anyway, idempotency_key, cursor_before,
-    conversation_id, lease_number, state, scheduled_at, live_at, ended_at, outcome, detail, signal, exit_code,
-    output_bytes FROM attempt
+    INSERT INTO attempt ({", ".join(_COPIED)}) SELECT {_COPY} FROM attempt
 """
 OPEN_WAIT = """
     INSERT INTO wait (id, revision, task_id, kind, question, opened_at)
@@ -27,7 +28,7 @@ OLDER = "INSERT INTO event (epoch, n, at, kind, data) VALUES (9, 5, 1, 'finding'
 
 #: What somebody might do to a registry by hand, and what the audit then says.
 DEEDS = [
-    ("DELETE FROM hold WHERE scope LIKE 'task:%'", "an open command does not hold its scope"),
+    ("DELETE FROM hold WHERE scope LIKE 'task:%%'", "an open command does not hold its scope"),
     (FAILED, "a command that is settled still holds a scope"),
     (END, "a task that has ended has a pending wake"),
     (f"{OPEN_WAIT}; {END}", "a task that has ended has an open wait"),
