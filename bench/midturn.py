@@ -194,7 +194,7 @@ def _told_by_ours(place: Path) -> str:
 
 def _last_line(place: Path, word: str, otherwise: str) -> str:
     lines = (place / "log").read_text("utf-8", "replace").splitlines()
-    return next((line.strip()[-90:] for line in reversed(lines) if word in line.lower()), otherwise)
+    return next((line.strip().rpartition(") ")[2][-90:] for line in reversed(lines) if word in line.lower()), otherwise)
 
 
 def contenders(python: Callable[[str], Path] = python_of) -> list[Contender]:
