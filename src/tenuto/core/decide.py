@@ -110,6 +110,15 @@ def whole(seen: Seen, now: datetime) -> tuple[tuple[str, Because | None], ...]:
     return tuple((rung.__name__, rung(seen, now)) for rung in rungs.CONTINUE)
 
 
+#: Rungs at which something is done by itself: a conversation is opened, a look is recorded.
+BY_ITSELF = frozenset({Rung.LEASE, Rung.FENCE})
+
+
+def beyond(seen: Seen, now: datetime) -> Because | None:
+    """What would still hold the task once everything is done that is done by itself."""
+    return next((because for because in explain(seen, now) if because.rung not in BY_ITSELF), None)
+
+
 def first(ladder: Iterable[rungs.Check], seen: Seen, now: datetime) -> Because | None:
     """The first rung that holds."""
     return next((because for rung in ladder if (because := rung(seen, now))), None)

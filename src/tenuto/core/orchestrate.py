@@ -66,6 +66,8 @@ def _passed_over(seen: Seen, now: datetime) -> Because | None:
         return decision.because
     if not isinstance(decision.intent, Continue | StartTask | OpenConversation):
         return Because(Rung.UNRESOLVED, f"something else comes first: {type(decision.intent).__name__}", "it is done")
+    if (held := decide.beyond(seen, now)) is not None:
+        return held
     ready = (task.last_served_at or NEVER) + cooldown(task)
     if ready > now:
         return Because(Rung.SPACING, "it was served a moment ago", "time", ready)

@@ -180,7 +180,7 @@ class Supervision:
             task_id=task_id,
             rungs=decide.whole(seen, now),
             intent=type(decision.intent).__name__ if decision.intent is not None else None,
-            because=decision.because,
+            because=decision.because or decide.beyond(seen, now),
             fence=fence,
             members=members,
             proof=reconcile.proof_needed(seen.snapshot, anyway=False),
