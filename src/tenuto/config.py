@@ -33,6 +33,15 @@ HOST = re.compile(r"[A-Za-z0-9.-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]{2,45}\]:[0-9
 
 
 @dataclass(frozen=True)
+class UnitRows:
+    """A database whose rows are units: its URL (shown to nobody), the statement that lists, and the one that records."""
+
+    url: str = field(repr=False)
+    listing: str
+    recording: str
+
+
+@dataclass(frozen=True)
 class Settings:
     """Where things are and the numbers that are not part of a run's policy.
 
@@ -43,7 +52,8 @@ class Settings:
     started here looks for whoever leads, in turn.
     `machine` is what this machine is called where several share a registry (None: its own name);
     `shared_directories` says that a task's directory is the same on all of them. `keep` is how long what is over stays.
-    `tool_servers` are state directories of tool servers, by the names they are called here.
+    `tool_servers` are state directories of tool servers, by the names they are called here; `units` are databases whose
+    rows are units of chains.
     """
 
     home: Path | None
@@ -65,6 +75,7 @@ class Settings:
     shared_directories: bool = False
     keep: Keeping = KEEPING
     tool_servers: Mapping[str, Path] = field(default_factory=dict)
+    units: Mapping[str, UnitRows] = field(default_factory=dict)
 
     @property
     def server(self) -> bool:
@@ -171,6 +182,7 @@ def _with_others(settings: Settings, told: dict[str, object]) -> Settings:
     if not isinstance(shared, bool):
         raise Mistake("shared_directories is true or false", field="shared_directories")
     settings = replace(settings, tool_servers=_tool_servers(told.pop("tool_servers", {})))
+    settings = replace(settings, units=_units(told.pop("units", {})))
     keep = told.pop("keep", {})
     if not isinstance(keep, dict):
         raise Mistake("keep is a table of numbers", field="keep")
@@ -189,6 +201,22 @@ def _tool_servers(given: object) -> Mapping[str, Path]:
             raise Mistake(f"the state directory of {name} must be an absolute path", field=f"tool_servers.{name}")
         servers[name] = Path(path).expanduser()
     return servers
+
+
+def _units(given: object) -> Mapping[str, UnitRows]:
+    """The databases whose rows are units, by the names chains call them."""
+    if not isinstance(given, dict) or len(given) > SERVERS:
+        raise Mistake(f"units is a table of at most {SERVERS} databases", field="units")
+    found: dict[str, UnitRows] = {}
+    for name, table in given.items():
+        if not _SERVER.fullmatch(name):
+            raise Mistake("the name of units has up to 40 letters, digits, dots and dashes", field="units")
+        parts = {"url", "list", "record"}
+        whole = isinstance(table, dict) and set(table) == parts
+        if not whole or not all(isinstance(table[part], str) for part in parts):
+            raise Mistake(f"units.{name} has url, list and record, each a text", field=f"units.{name}")
+        found[name] = UnitRows(table["url"], table["list"], table["record"])
+    return found
 
 
 def _with_port(settings: Settings, told: dict[str, object], environ: Mapping[str, str]) -> Settings:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, runtime_checkable
 
+from tenuto.model.chain import Answer, Board, Chain, Link, Record, SourcePlace
 from tenuto.model.change import Commit, Result
 from tenuto.model.command import Armed, Attempt, Command, Outcome
 from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Observation, Sample, Sighting
 from tenuto.model.fact import Event, Scalar
-from tenuto.model.ids import CommandId, MessageId, RunId, TaskId, TextId
+from tenuto.model.ids import ChainId, CommandId, MessageId, RunId, TaskId, TextId
 from tenuto.model.message import Message
 from tenuto.model.snapshot import InLine, Leadership, Registry, Snapshot, Token
 from tenuto.model.tools import ToolBinding, ToolFacts
@@ -329,6 +330,34 @@ class Reader(Protocol):
         """The digest and result a key was used with, if it was, at `since` or later."""
         ...
 
+    def chain(self, chain_id: ChainId) -> Chain | None: ...
+
+    def chains(self, limit: int, *, unfinished: bool = False) -> tuple[Chain, ...]:
+        """Newest first."""
+        ...
+
+    def tended(self) -> tuple[Chain, ...]:
+        """Chains that have a moment to be looked at again, earliest first."""
+        ...
+
+    def links(self, chain_id: ChainId, limit: int) -> tuple[Link, ...]:
+        """What a chain gave to tasks, newest first."""
+        ...
+
+    def link_of(self, task_id: TaskId) -> Link | None: ...
+
+    def claimed(self, place: str) -> Mapping[str, TaskId]:
+        """The units of a source that tasks have now, and which task."""
+        ...
+
+    def tried(self, chain_id: ChainId) -> Mapping[str, int]:
+        """How often each unit that is not done was given to a task by a chain."""
+        ...
+
+    def chain_cost(self, chain_id: ChainId) -> int:
+        """What the ended turns of a chain's tasks cost, in millionths."""
+        ...
+
     def counts(self) -> Mapping[str, int]:
         """How many tasks are in each state, and how many commands are open."""
         ...
@@ -407,6 +436,30 @@ class Playbooks(Protocol):
 
         `cwd` says which project is meant. Raises NotFound, or Mistake for one that cannot be read.
         """
+        ...
+
+
+class UnitSource(Protocol):
+    """Where the units of a chain live. Both methods may block, and are called off the wheel's thread."""
+
+    def read(self) -> Board:
+        """All units with the source's revision. Raises Mistake for what is no source, OSError for one out of reach."""
+        ...
+
+    def record(self, what: Record) -> Answer:
+        """Write what became of one unit, as a compare-and-set that one marker passes once however often it is tried."""
+        ...
+
+
+class UnitSources(Protocol):
+    """Finds sources by their place."""
+
+    def open(self, place: SourcePlace) -> UnitSource:
+        """Raises Mistake for a place that cannot be."""
+        ...
+
+    def name(self, place: SourcePlace) -> str:
+        """What the source itself is called, however its place is spelled: the same for the same source."""
         ...
 
 

@@ -24,6 +24,7 @@ TERMINAL = {
     "command": {"acknowledged", "failed", "cancelled", "expired"},
     "lease": {"superseded", "ended", "abandoned"},
     "delivery": {"delivered", "dropped"},
+    "chain": {"complete", "capped", "stopped"},
 }
 Table = Lifecycle[Any, Any]
 

@@ -43,6 +43,7 @@ from tenuto.model.work import Acceptance, Agent, Wait
 from tenuto.ports import Fuse, NoFuse, Turn
 from tenuto.ports import Order as Ordered
 from tenuto.store.ledger import TableLedger
+from tenuto.sources.finding import SourceFinder
 from tenuto.store.opening import open_registry
 from tenuto.transports.playbooks import PlaybookFolders
 
@@ -280,6 +281,8 @@ async def world(
         troubles=lambda: troubles,
         defaults=defaults,
         playbooks=PlaybookFolders(folder / "config" / "playbooks", BUILT_IN),
+        sources=SourceFinder({}),
+        fuse=fuse,
     )
     try:
         if led:

@@ -336,6 +336,8 @@ def _ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prompt: s
             draft.look_now()
         case CommandKind.STEER:
             pass  # words have no end of their own; the turn that took them has
+        case CommandKind.RECORD:
+            pass  # what a source says is settled by whoever keeps chains
         case _ as never:
             assert_never(never)
 

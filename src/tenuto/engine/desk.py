@@ -21,6 +21,7 @@ from tenuto.core import wake as wakes
 from tenuto.core.attention import Hushed, Item
 from tenuto.engine import elsewhere, words
 from tenuto.engine.calling import Caller, Done, Effect
+from tenuto.engine.chains import Chains, Helpers
 from tenuto.engine.concern import concerned
 from tenuto.engine.cycle import Cycle
 from tenuto.engine.spawning import Source, Spawn, Spawning
@@ -57,7 +58,7 @@ from tenuto.model.work import (
     Wake,
     WakeKind,
 )
-from tenuto.ports import Clock, Executor, Ledger, Minter, Playbooks
+from tenuto.ports import Clock, Executor, Fuse, Ledger, Minter, NoFuse, Playbooks, UnitSources
 
 __all__ = ["Caller", "Desk", "Done", "Effect", "Explained", "Order", "Shown"]
 
@@ -160,6 +161,8 @@ class Desk:
         troubles: Callable[[], Sequence[str]] = tuple,
         presence: Callable[[Leadership], Presence] = lambda _holder: Presence.UNKNOWN,
         playbooks: Playbooks | None = None,
+        sources: UnitSources | None = None,
+        fuse: Fuse | None = None,
     ) -> None:
         self._ledger = ledger
         self._cycle = cycle
@@ -178,6 +181,10 @@ class Desk:
         self._tokens = Tokens(ledger, clock, minter)
         self._elsewhere = away or elsewhere.Nowhere()
         self._turns: WeakValueDictionary[TaskId, asyncio.Lock] = WeakValueDictionary()
+        self.chains = Chains(
+            ledger, cycle, clock, minter, slots, defaults, self._spawning, sources, fuse or NoFuse(),
+            Helpers(self._must_lead, self._replay, self._key, self._in_time, self._rung),
+        )  # fmt: skip
         self.supervision = Supervision(ledger, cycle, clock, minter, slots, self._one, self._must_lead)
 
     # -- names

@@ -21,7 +21,7 @@ from tenuto.core.playbook import Playbook
 from tenuto.model.change import Commit, Guard, Row
 from tenuto.model.fact import Fact, FactKind, Scalar
 from tenuto.model.faults import Duplicate, Hurried, Mistake, NotAllowed, NotFound, Pressed, Refused
-from tenuto.model.ids import RunId, TaskId, TextId, WakeId
+from tenuto.model.ids import ChainId, RunId, TaskId, TextId, WakeId
 from tenuto.model.lifecycle import RunState, TaskState
 from tenuto.model.policy import Policy
 from tenuto.model.snapshot import Role
@@ -56,14 +56,20 @@ class Spawn:
 
 @dataclass(frozen=True)
 class Source:
-    """Who asks: its role, and for anybody but an operator the task it speaks for."""
+    """Who asks: its role, and for anybody but an operator the task it speaks for.
+
+    `chain`: the supervisor asks, for a chain, which has caps of its own.
+    """
 
     role: Role
     task_id: TaskId | None
+    chain: ChainId | None = None
 
     @property
     def name(self) -> str:
         """What its rate is counted for."""
+        if self.chain is not None:
+            return f"chain:{self.chain}"
         return str(self.role) if self.task_id is None else f"{self.role}:{self.task_id}"
 
 
@@ -108,9 +114,10 @@ class Spawning:
         objective = self._objective(asked, book)
         self._startable(agent, cwd)
         digest = hashlib.sha256(objective.encode()).hexdigest()
-        self._no_twin(asked, digest, cwd, agent, run)
-        self._not_too_often(source, now)
-        if not asked.hand_over:
+        if source.chain is None:
+            self._no_twin(asked, digest, cwd, agent, run)
+            self._not_too_often(source, now)
+        if not asked.hand_over and (source.chain is None or parent is None):
             self._room()
         new = self._mint.new
         puts: list[Row] = []
@@ -166,6 +173,8 @@ class Spawning:
         )
         if asked.hand_over:
             task = self._handed(parent, task)
+        elif source.chain is not None and parent is not None:
+            task = slots.hand_over(parent, task)
         puts += [
             Text(text_id, TextKind.OBJECTIVE, task_id, objective, digest, now),
             task,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tenuto.model.chain import Chain, Link
 from tenuto.model.command import Armed, Attempt, Command
 from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Sample, Sighting
@@ -38,6 +39,8 @@ Row = (
     | Sample
     | Sighting
     | Token
+    | Chain
+    | Link
 )
 
 

@@ -58,10 +58,13 @@ class Attempt:
 
 
 class CommandKind(StrEnum):
+    """RECORD: what became of a unit of a chain is written at its source."""
+
     SEND = "send"
     CHECK = "check"
     INTERRUPT = "interrupt"
     STEER = "steer"
+    RECORD = "record"
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,12 @@ class FactKind(StrEnum):
     EXECUTOR_SETTLED = "executor.settled"
     LATE_WORD = "late.word"
     SAMPLE_TAKEN = "sample.taken"
+    CHAIN_STARTED = "chain.started"
+    CHAIN_HANDED = "chain.handed_over"
+    CHAIN_RECORDED = "chain.recorded"
+    CHAIN_ADVANCED = "chain.advanced"
+    CHAIN_WAITS = "chain.waits"
+    CHAIN_ENDED = "chain.ended"
     FINDING = "finding"
     RESTED = "decision.rested"
 

@@ -23,6 +23,8 @@ TextId = NewType("TextId", str)
 ReconciliationId = NewType("ReconciliationId", str)
 ObservationId = NewType("ObservationId", str)
 TokenId = NewType("TokenId", str)
+ChainId = NewType("ChainId", str)
+LinkId = NewType("LinkId", str)
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 LETTERS = {
@@ -40,6 +42,8 @@ LETTERS = {
     "observation": "o",
     "token": "y",
     "registry": "g",
+    "chain": "h",
+    "link": "j",
 }
 SHAPE = re.compile(r"[a-z]-[0-9a-hjkmnp-tv-z]{26}")
 

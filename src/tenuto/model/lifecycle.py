@@ -274,4 +274,34 @@ DELIVERY = Lifecycle[DeliveryState, DeliveryEvent](
 )
 WAITING_DELIVERY = frozenset({DeliveryState.DEFERRED, DeliveryState.RETRY_WAIT})
 
-ALL: tuple[Lifecycle, ...] = (TASK, RUN, ATTEMPT, COMMAND, LEASE, DELIVERY)  # type: ignore[type-arg]
+
+
+class ChainState(StrEnum):
+    OPEN = "open"
+    COMPLETE = "complete"
+    CAPPED = "capped"
+    STOPPED = "stopped"
+
+
+class ChainEvent(StrEnum):
+    EXHAUSTED = "exhausted"
+    CAP_REACHED = "cap_reached"
+    STOPPED = "stopped"
+
+
+CHAIN = Lifecycle[ChainState, ChainEvent](
+    name="chain",
+    start=ChainState.OPEN,
+    moves={
+        ChainState.OPEN: {
+            ChainEvent.EXHAUSTED: ChainState.COMPLETE,
+            ChainEvent.CAP_REACHED: ChainState.CAPPED,
+            ChainEvent.STOPPED: ChainState.STOPPED,
+        },
+        ChainState.COMPLETE: {},
+        ChainState.CAPPED: {},
+        ChainState.STOPPED: {},
+    },
+)
+
+ALL: tuple[Lifecycle, ...] = (TASK, RUN, ATTEMPT, COMMAND, LEASE, DELIVERY, CHAIN)  # type: ignore[type-arg]

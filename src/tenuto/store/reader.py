@@ -16,12 +16,13 @@ from typing import Any, TypeVar
 from sqlalchemy import BindParameter, ColumnClause, Select, bindparam, func, literal_column, or_, select, text, union
 from sqlalchemy.sql.base import Executable
 
+from tenuto.model.chain import Chain, Link, Outcome
 from tenuto.model.command import Attempt, Command, CommandKind
 from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Sample, Sighting
 from tenuto.model.fact import Event, Scalar
 from tenuto.model.faults import Corrupt
-from tenuto.model.ids import ALPHABET, LETTERS, CommandId, MessageId, RunId, TaskId, TextId
+from tenuto.model.ids import ALPHABET, LETTERS, ChainId, CommandId, MessageId, RunId, TaskId, TextId
 from tenuto.model.lifecycle import AttemptState, CommandState, TaskState
 from tenuto.model.message import Message
 from tenuto.model.policy import Keeping
@@ -242,6 +243,22 @@ _REPLAYED = select(tables.idempotency.c.digest, tables.idempotency.c.result).whe
     tables.idempotency.c.key == bindparam("key"),
     bindparam("since") <= tables.idempotency.c.at,
 )
+_CHAINS = _newest(tables.CHAIN)
+_OPEN_CHAINS = _newest(tables.CHAIN, text("ended_at IS NULL"))
+_TENDED = _of(tables.CHAIN, text("look_at IS NOT NULL")).order_by(tables.chain.c.look_at, tables.chain.c.id)
+_LINKS = _newest(tables.LINK, _is(tables.LINK, "chain_id"), by="position")
+_LINK_OF = _of(tables.LINK, _is(tables.LINK, "task_id"))
+_CLAIMED = select(tables.link.c.unit, tables.link.c.task_id).where(
+    _is(tables.LINK, "place"), text("recorded_at IS NULL")
+)
+_TRIED = (
+    select(tables.link.c.unit, func.max(tables.link.c.attempt))
+    .where(_is(tables.LINK, "chain_id"), text(f"(outcome IS NULL OR outcome <> '{Outcome.DONE.value}')"))
+    .group_by(tables.link.c.unit)
+)
+_CHAIN_COST = select(func.sum(tables.task.c.cost)).select_from(
+    tables.link.join(tables.task, tables.link.c.task_id == tables.task.c.id)
+).where(_is(tables.LINK, "chain_id"))  # fmt: skip
 _COUNTS = select(tables.task.c.state, func.count()).group_by(tables.task.c.state)
 _OPEN_COUNT = select(func.count(literal_column("1"))).select_from(tables.command).where(text(tables.OPEN_COMMAND))
 _BEGIN = {
@@ -454,6 +471,33 @@ class TableReader:
         with self._looking() as look:
             found = look.cells(_REPLAYED, scope=scope, key=key, since=0 if since is None else moment(since))
             return (str(found[0][0]), read_document(found[0][1])) if found else None
+
+    def chain(self, chain_id: ChainId) -> Chain | None:
+        return self._one(tables.CHAIN, _ONE["chain"], id=chain_id)
+
+    def chains(self, limit: int, *, unfinished: bool = False) -> tuple[Chain, ...]:
+        return self._all(tables.CHAIN, _OPEN_CHAINS if unfinished else _CHAINS, most=limit)
+
+    def tended(self) -> tuple[Chain, ...]:
+        return self._all(tables.CHAIN, _TENDED)
+
+    def links(self, chain_id: ChainId, limit: int) -> tuple[Link, ...]:
+        return self._all(tables.LINK, _LINKS, chain_id=chain_id, most=limit)
+
+    def link_of(self, task_id: TaskId) -> Link | None:
+        return self._one(tables.LINK, _LINK_OF, task_id=task_id)
+
+    def claimed(self, place: str) -> Mapping[str, TaskId]:
+        with self._looking() as look:
+            return {str(cells[0]): TaskId(cells[1]) for cells in look.cells(_CLAIMED, place=place)}
+
+    def tried(self, chain_id: ChainId) -> Mapping[str, int]:
+        with self._looking() as look:
+            return {str(cells[0]): int(cells[1]) for cells in look.cells(_TRIED, chain_id=chain_id)}
+
+    def chain_cost(self, chain_id: ChainId) -> int:
+        with self._looking() as look:
+            return int(look.cells(_CHAIN_COST, chain_id=chain_id)[0][0] or 0)
 
     def counts(self) -> Mapping[str, int]:
         with self._looking() as look:

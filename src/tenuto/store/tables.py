@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, Table, Text, text
 
 from tenuto.model import lifecycle
+from tenuto.model.chain import Chain, Link
 from tenuto.model.command import Attempt, Command, CommandKind
 from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Sample, Sighting
@@ -32,6 +33,7 @@ REGISTRY, LEADERSHIP, RUN, TASK = Shape(Registry), Shape(Leadership), Shape(Run)
 CONVERSATION, ATTEMPT, COMMAND, MESSAGE = Shape(Conversation), Shape(Attempt), Shape(Command), Shape(Message)
 WAIT, WAKE, REPORT, TEXT = Shape(Wait), Shape(Wake), Shape(Report), Shape(Words)
 SAMPLE, SIGHTING, TOKEN, EVENT = Shape(Sample), Shape(Sighting), Shape(Token), Shape(Event)
+CHAIN, LINK = Shape(Chain), Shape(Link)
 
 #: Every row type that can be put, parents before their children: the order in which one commit writes them.
 ORDER: tuple[Shape[Any], ...] = (
@@ -49,6 +51,8 @@ ORDER: tuple[Shape[Any], ...] = (
     SAMPLE,
     SIGHTING,
     TOKEN,
+    CHAIN,
+    LINK,
 )
 #: The tables whose `state` follows a lifecycle.
 LIFECYCLES: Mapping[str, Lifecycle] = {  # type: ignore[type-arg]
@@ -58,6 +62,7 @@ LIFECYCLES: Mapping[str, Lifecycle] = {  # type: ignore[type-arg]
     "command": lifecycle.COMMAND,
     "conversation": lifecycle.LEASE,
     "message": lifecycle.DELIVERY,
+    "chain": lifecycle.CHAIN,
 }
 UNDELIVERED = (DeliveryState.DEFERRED, DeliveryState.CARRIED, DeliveryState.RETRY_WAIT, DeliveryState.AMBIGUOUS)
 UNFINISHED = (TaskState.PENDING, TaskState.ACTIVE)
@@ -83,6 +88,11 @@ _PARENTS: Mapping[str, str] = {
     "sample.task_id": "task.id",
     "sighting.task_id": "task.id",
     "token.task_id": "task.id",
+    "chain.run_id": "run.id",
+    "link.chain_id": "chain.id",
+    "link.predecessor": "task.id",
+    "link.task_id": "task.id",
+    "link.command_id": "command.id",
 }
 
 
@@ -217,6 +227,19 @@ report = _table(REPORT)
 sample = _table(SAMPLE)
 sighting = _table(SIGHTING, _check("sighting_ranked", "rank BETWEEN 1 AND 5"))
 token = _table(TOKEN, _check("token_digest_is_sha256", "length(digest) = 64"))
+chain = _table(
+    CHAIN,
+    _check("chain_ended_at", f"({among('state', lifecycle.CHAIN.terminal)}) = (ended_at IS NOT NULL)"),
+    _check("chain_counts", "position >= 0 AND processed >= 0 AND processed <= position"),
+    _check("chain_attempt_cap", "attempt_cap BETWEEN 1 AND 20"),
+)
+link = _table(
+    LINK,
+    _check("link_counts", "position >= 1 AND attempt >= 1"),
+    _check("link_first_has_no_predecessor", "(position = 1) = (predecessor IS NULL)"),
+    _check("link_recorded_outcome", _implies("recorded_at IS NOT NULL", "outcome IS NOT NULL")),
+    _check("link_key_is_sha256", "length(key) = 64"),
+)
 
 hold = Table(
     "hold",
@@ -271,6 +294,11 @@ UNIQUE = (
     _index("one_active_conversation_per_identity", conversation.c.identity, unique=True, where=ACTIVE_LEASE),
     _index("one_pending_wake_per_kind", wake.c.task_id, wake.c.kind, unique=True, where="consumed_at IS NULL"),
     _index("one_token_per_digest", token.c.digest, unique=True),
+    _index("one_link_per_position", link.c.chain_id, link.c.position, unique=True),
+    _index("one_successor_per_task", link.c.chain_id, link.c.predecessor, unique=True),
+    _index("one_link_per_task", link.c.task_id, unique=True),
+    _index("one_link_per_cursor", link.c.chain_id, link.c.key, unique=True),
+    _index("one_task_per_unit", link.c.place, link.c.unit, unique=True, where="recorded_at IS NULL"),
 )
 #: What makes a look cost what is due, not what exists.
 SEARCHED = (
@@ -296,6 +324,8 @@ SEARCHED = (
     _index("sample_of_task", sample.c.task_id, sample.c.made_at),
     _index("sighting_of_task", sighting.c.task_id, sighting.c.id),
     _index("sighting_of_subject", sighting.c.task_id, sighting.c.subject, sighting.c.id),
+    _index("chain_looked_at", chain.c.look_at, chain.c.id, where="look_at IS NOT NULL"),
+    _index("link_of_unit", link.c.chain_id, link.c.unit),
     _index("event_of_task", event.c.task_id, event.c.n, where="task_id IS NOT NULL"),
     _index("event_of_run", event.c.run_id, event.c.n, where="run_id IS NOT NULL"),
 )

@@ -25,11 +25,13 @@ from tenuto.engine.orphans import Orphan, hold
 from tenuto.engine.residency import NotFree, Residency
 from tenuto.engine.spooled import Say, Spooled
 from tenuto.engine.succession import Succession
+from tenuto.engine.tending import Tender
 from tenuto.engine.wheel import Wheel
 from tenuto.model.evidence import Presence
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.snapshot import Leadership
 from tenuto.ports import Clock, Fuse, Minter, NoFuse
+from tenuto.sources.finding import SourceFinder
 from tenuto.store.ledger import TableLedger
 from tenuto.store.opening import open_registry
 from tenuto.surfaces.http.auth import Authenticator, Kept, operator_token
@@ -146,6 +148,8 @@ async def assembled(
         troubles=lambda: (*troubles(wheel, executor), *bridge.troubles()),
         presence=partial(holder_presence, machine=settings.machine),
         playbooks=PlaybookFolders(settings.playbooks, BUILT_IN),
+        sources=SourceFinder(settings.units),
+        fuse=fuse,
     )
     try:
         yield Supervisor(settings, ledger, executor, bridge, cycle, wheel, residency, desk, clock, minter)
@@ -186,6 +190,7 @@ def reading_desk(settings: Settings) -> tuple[Desk, Callable[[], None]]:
         defaults=settings.policy,
         executors=executors,
         presence=partial(holder_presence, machine=settings.machine),
+        sources=SourceFinder(settings.units),
     )
     return desk, reader.close_readers
 
@@ -216,7 +221,13 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
     await _hold_orphans(supervisor)
     supervisor.bridge.lead(led.epoch)
     feed = Feed()
-    supervisor.cycle.committed = feed.notify
+    tender = Tender(supervisor.desk.chains, supervisor.clock)
+
+    def committed() -> None:
+        feed.notify()
+        tender.ring()
+
+    supervisor.cycle.committed = committed
 
     def make(port: int | None) -> object:
         from tenuto.surfaces.http.app import make_app
@@ -261,6 +272,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
             group.create_task(door.serve(), name="door")
             group.create_task(spooled.run(), name="spool")
             group.create_task(keeper.run(), name="keeper")
+            group.create_task(tender.run(), name="chains")
             group.create_task(board.run(), name="board")
             try:
                 await supervisor.residency.serve()
@@ -269,6 +281,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
                 door.stop()
                 spooled.stop()
                 keeper.stop()
+                tender.stop()
                 board.stop()
     except* Deposed as deposed:
         raise Deposed(str(deposed.exceptions[0])) from None

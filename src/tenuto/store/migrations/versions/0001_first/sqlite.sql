@@ -91,6 +91,39 @@ CREATE TABLE text (
 ;;
 CREATE INDEX text_of_digest ON text (digest) WHERE kind IN ('objective')
 ;;
+CREATE TABLE chain (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	run_id TEXT NOT NULL,
+	state TEXT NOT NULL,
+	goal TEXT NOT NULL,
+	repo TEXT NOT NULL,
+	selector TEXT NOT NULL,
+	source TEXT NOT NULL,
+	authorization TEXT NOT NULL,
+	caps TEXT NOT NULL,
+	attempt_cap INTEGER NOT NULL,
+	cwd TEXT NOT NULL,
+	created_at INTEGER NOT NULL,
+	agent TEXT,
+	playbook TEXT,
+	position INTEGER NOT NULL,
+	processed INTEGER NOT NULL,
+	look_at INTEGER,
+	reason TEXT,
+	ended_at INTEGER,
+	PRIMARY KEY (id),
+	CONSTRAINT chain_ended_at CHECK ((state IN ('capped', 'complete', 'stopped')) = (ended_at IS NOT NULL)),
+	CONSTRAINT chain_counts CHECK (position >= 0 AND processed >= 0 AND processed <= position),
+	CONSTRAINT chain_attempt_cap CHECK (attempt_cap BETWEEN 1 AND 20),
+	CONSTRAINT chain_state_known CHECK (state IN ('capped', 'complete', 'open', 'stopped')),
+	CONSTRAINT chain_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(run_id) REFERENCES run (id)
+)
+ STRICT
+;;
+CREATE INDEX chain_looked_at ON chain (look_at, id) WHERE look_at IS NOT NULL
+;;
 CREATE TABLE task (
 	id TEXT NOT NULL,
 	revision INTEGER NOT NULL,
@@ -439,6 +472,49 @@ CREATE TABLE hold (
  WITHOUT ROWID,
  STRICT
 ;;
+CREATE TABLE link (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	chain_id TEXT NOT NULL,
+	position INTEGER NOT NULL,
+	predecessor TEXT,
+	task_id TEXT NOT NULL,
+	unit TEXT NOT NULL,
+	place TEXT NOT NULL,
+	"key" TEXT NOT NULL,
+	attempt INTEGER NOT NULL,
+	made_at INTEGER NOT NULL,
+	outcome TEXT,
+	evidence TEXT,
+	blocker TEXT,
+	command_id TEXT,
+	handed_at INTEGER,
+	recorded_at INTEGER,
+	PRIMARY KEY (id),
+	CONSTRAINT link_counts CHECK (position >= 1 AND attempt >= 1),
+	CONSTRAINT link_first_has_no_predecessor CHECK ((position = 1) = (predecessor IS NULL)),
+	CONSTRAINT link_recorded_outcome CHECK (NOT (recorded_at IS NOT NULL) OR (outcome IS NOT NULL)),
+	CONSTRAINT link_key_is_sha256 CHECK (length(key) = 64),
+	CONSTRAINT link_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(chain_id) REFERENCES chain (id),
+	FOREIGN KEY(predecessor) REFERENCES task (id),
+	FOREIGN KEY(task_id) REFERENCES task (id),
+	FOREIGN KEY(command_id) REFERENCES command (id)
+)
+ STRICT
+;;
+CREATE INDEX link_of_unit ON link (chain_id, unit)
+;;
+CREATE UNIQUE INDEX one_link_per_cursor ON link (chain_id, "key")
+;;
+CREATE UNIQUE INDEX one_link_per_position ON link (chain_id, position)
+;;
+CREATE UNIQUE INDEX one_link_per_task ON link (task_id)
+;;
+CREATE UNIQUE INDEX one_successor_per_task ON link (chain_id, predecessor)
+;;
+CREATE UNIQUE INDEX one_task_per_unit ON link (place, unit) WHERE recorded_at IS NULL
+;;
 CREATE TABLE message (
 	id TEXT NOT NULL,
 	revision INTEGER NOT NULL,
@@ -494,6 +570,10 @@ BEGIN SELECT RAISE(ABORT, 'conversation: no such move'); END
 CREATE TRIGGER message_moves BEFORE UPDATE OF state ON message FOR EACH ROW
 WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'ambiguous' AND NEW.state = 'deferred') OR (OLD.state = 'ambiguous' AND NEW.state = 'delivered') OR (OLD.state = 'ambiguous' AND NEW.state = 'dropped') OR (OLD.state = 'carried' AND NEW.state = 'ambiguous') OR (OLD.state = 'carried' AND NEW.state = 'deferred') OR (OLD.state = 'carried' AND NEW.state = 'delivered') OR (OLD.state = 'carried' AND NEW.state = 'retry_wait') OR (OLD.state = 'deferred' AND NEW.state = 'carried') OR (OLD.state = 'deferred' AND NEW.state = 'dropped') OR (OLD.state = 'recorded' AND NEW.state = 'deferred') OR (OLD.state = 'retry_wait' AND NEW.state = 'carried') OR (OLD.state = 'retry_wait' AND NEW.state = 'deferred') OR (OLD.state = 'retry_wait' AND NEW.state = 'dropped'))
 BEGIN SELECT RAISE(ABORT, 'message: no such move'); END
+;;
+CREATE TRIGGER chain_moves BEFORE UPDATE OF state ON chain FOR EACH ROW
+WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'open' AND NEW.state = 'capped') OR (OLD.state = 'open' AND NEW.state = 'complete') OR (OLD.state = 'open' AND NEW.state = 'stopped'))
+BEGIN SELECT RAISE(ABORT, 'chain: no such move'); END
 ;;
 CREATE TRIGGER event_stays BEFORE UPDATE ON event FOR EACH ROW
 WHEN 1 = 1

@@ -1,0 +1,140 @@
+"""A list of units beside an append-only log of attempts.
+
+The list (`PATH`, one unit a line: an id, and after a tab its title) is a person's and never written here. What became
+of units is a line each in `PATH.log.jsonl`, only ever added to; the last line of a unit says how it stands. A line that
+was cut off by a crash is no line: the next one begins on a line of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenuto.model.chain import (
+    Answer,
+    Blocker,
+    Board,
+    Foreign,
+    Outcome,
+    OutOfOrder,
+    Record,
+    Recorded,
+    Unit,
+    UnitState,
+)
+from tenuto.model.faults import Mistake
+from tenuto.sources.locking import locked
+
+LARGEST = 64 * 1024 * 1024
+STATES = {
+    Outcome.DONE: UnitState.DONE,
+    Outcome.BLOCKED: UnitState.BLOCKED,
+    Outcome.FAILED: UnitState.ELIGIBLE,
+    Outcome.GIVEN_UP: UnitState.ELIGIBLE,
+}
+
+
+@dataclass(frozen=True)
+class AttemptsLog:
+    """The units of the list at `path`, and what the log beside it says of them."""
+
+    path: Path
+
+    @property
+    def log(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.log.jsonl")
+
+    def read(self) -> Board:
+        """All units in the order of the list; Mistake where it is none, OSError where it cannot be read."""
+        listed = _bytes(self.path)
+        said, raw = self._said()
+        units: dict[str, Unit] = {}
+        for line in listed.decode("utf-8", "replace").splitlines():
+            name, _, title = line.partition("\t")
+            name = name.strip()
+            if not name or name.startswith("#"):
+                continue
+            if name in units or len(name.encode()) > 500:
+                raise Mistake(f"a unit stands twice in the list, or is too long: {name[:80]}", field="source")
+            known = said.get(name, Unit(name, UnitState.ELIGIBLE))
+            units[name] = Unit(
+                name, known.state, title.strip(), known.evidence, known.blocker, known.attempts, known.recorded_by
+            )
+        return Board(tuple(units.values()), hashlib.sha256(listed + b"\0" + raw).hexdigest())
+
+    def record(self, what: Record) -> Answer:
+        """Add one line, once for one marker."""
+        try:
+            with locked(self.log, os.O_APPEND) as handle:
+                raw = self._said()[1]
+                if any(line.get("marker") == what.marker for line in _lines(raw)):
+                    return Recorded(self.read().revision)
+                board = self.read()
+                unit = board.unit(what.unit)
+                if unit is None:
+                    return Foreign(f"unit {what.unit} is not in the list any more", None)
+                if unit.state is UnitState.DONE:
+                    return Foreign(f"unit {what.unit} was settled by somebody else", unit)
+                blocker = None if what.blocker is None else vars(what.blocker)
+                line = {
+                    "unit": what.unit, "outcome": what.outcome.value, "evidence": what.evidence, "blocker": blocker,
+                    "attempts": what.attempts, "marker": what.marker,
+                }  # fmt: skip
+                new = json.dumps(line, ensure_ascii=False).encode() + b"\n"
+                if raw and not raw.endswith(b"\n"):
+                    new = b"\n" + new
+                while new:
+                    new = new[os.write(handle, new) :]
+                os.fsync(handle)
+                return Recorded(self.read().revision)
+        except (OSError, Mistake) as why:
+            return OutOfOrder(str(why))
+
+    def _said(self) -> tuple[dict[str, Unit], bytes]:
+        """The last word about each unit, and the log as it lies."""
+        try:
+            raw = _bytes(self.log)
+        except FileNotFoundError:
+            return {}, b""
+        found: dict[str, Unit] = {}
+        for line in _lines(raw):
+            name, outcome = line.get("unit"), line.get("outcome")
+            if not isinstance(name, str) or outcome not in set(Outcome):
+                continue
+            marked, attempts = line.get("blocker"), line.get("attempts")
+            blocker = None
+            if isinstance(marked, dict):
+                blocker = Blocker(*(str(marked.get(each, "")) for each in ("tracked_by", "blocked_on", "resume_when")))
+            evidence = line.get("evidence")
+            found[name] = Unit(
+                id=name,
+                state=STATES[Outcome(str(outcome))],
+                evidence=None if evidence is None else str(evidence),
+                blocker=blocker,
+                attempts=attempts if isinstance(attempts, int) and attempts >= 0 else 0,
+                recorded_by=str(line.get("marker")),
+            )
+        return found, raw
+
+
+def _bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        raw = file.read(LARGEST + 1)
+    if len(raw) > LARGEST:
+        raise Mistake(f"{path.name} is larger than {LARGEST} bytes", field="source")
+    return raw
+
+
+def _lines(raw: bytes) -> Iterator[dict[str, object]]:
+    """The whole lines of a log; what is cut off or no object says nothing."""
+    for line in raw.split(b"\n"):
+        try:
+            told = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(told, dict):
+            yield told
