@@ -349,8 +349,8 @@ def open_conversation(seen: Seen, executor: str, now: datetime, new: New) -> Com
     policy = snapshot.run.policy
     holder = snapshot.conversation
     cut = holder is not None and snapshot.last is not None and snapshot.last.conversation_id == holder.id
-    remembers = snapshot.task.agent.adapter != "program"  # its session is there after a turn that was cut, too
-    if holder is not None and tenancy.expired(holder, now) and (remembers or not (cut and _cut_short(seen))):
+    cut = cut and _cut_short(seen) and not snapshot.task.agent.keeps_session
+    if holder is not None and tenancy.expired(holder, now) and not cut:
         tenure = tenancy.claim(snapshot.task, holder, holder, policy, now)
     else:
         place = f"{snapshot.task.agent.adapter}:{snapshot.task.id}/{snapshot.task.lease_number + 1}"

@@ -272,12 +272,10 @@ def needs_conversation(seen: Seen, now: datetime) -> str | None:
         return "its conversation's lease ran out"
     if tenancy.rolled_back(talk, snapshot.run.policy, now):
         return "the clock stands before its conversation's lease was renewed"
-    last = snapshot.last
-    if (
-        last is not None
-        and last.conversation_id == talk.id
-        and last.outcome in (AttemptOutcome.INTERRUPTED, AttemptOutcome.LOST, AttemptOutcome.RELEASED)
-    ):
+    last, cut = snapshot.last, {AttemptOutcome.INTERRUPTED, AttemptOutcome.LOST, AttemptOutcome.RELEASED}
+    if snapshot.task.agent.keeps_session:
+        cut = {AttemptOutcome.RELEASED}  # what was cut short is proven gone, and its session remembers how far it came
+    if last is not None and last.conversation_id == talk.id and last.outcome in cut:
         return "its last turn there was cut short"
     return None
 

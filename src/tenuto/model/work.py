@@ -59,6 +59,10 @@ class Acceptance:
     path: str | None = None
 
 
+SESSIONS = frozenset({"claude", "codex", "gemini", "opencode", "acp"})
+"""Adapters whose program keeps a session that outlives its processes."""
+
+
 @dataclass(frozen=True)
 class Agent:
     """What works on a task: an adapter's name and, for programs, how to start it.
@@ -72,6 +76,11 @@ class Agent:
     resumable: bool
     env: tuple[str, ...] = ()
     on: str | None = None
+
+    @property
+    def keeps_session(self) -> bool:
+        """Whether its session is still there after a turn that was cut short, to be gone on in."""
+        return self.adapter in SESSIONS
 
     @property
     def carrier(self) -> str:

@@ -1,0 +1,103 @@
+"""Claude Code itself as a worker: several turns, words into a turn under way, and whoever is killed in mid tool.
+
+The program is the real one and its model is scripted. What was done is counted in a file that only its tools write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.support.agents import DONE, WORKING, Stage, answers, logging
+from tests.support.scripted_model import Call, Say, ScriptedModel, Step
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@contextmanager
+def staged(folder: Path, steps: list[Step]) -> Iterator[tuple[Stage, ScriptedModel, list[str]]]:
+    with ScriptedModel(steps) as model:
+        stage, tasks = Stage(folder, "claude", model.url), list[str]()
+        try:
+            yield stage, model, tasks
+        finally:
+            stage.close(*tasks)
+
+
+def test_a_task_over_two_turns_in_one_session(tmp_path: Path) -> None:
+    steps: list[Step] = [Call("Bash", logging("one")), Say(WORKING), Call("Bash", logging("two")), Say(DONE)]
+    with staged(tmp_path, steps) as (stage, model, tasks):
+        tasks.append(task := stage.run())
+        shown = stage.ended(task)
+        second, first = shown["attempts"]
+        assert stage.logged() == ["one", "two"]
+        assert [first["signal"], second["signal"]] == ["working", "complete"]
+        assert (first["tokens_in"], second["tokens_in"]) == (22, 22), "what an earlier turn took is not taken again"
+        assert first["cost"] == second["cost"] > 0
+        (talk,) = shown["conversations"]
+        assert ":" not in talk["identity"], "it is called what the program calls its session"
+        assert any("Keep the log" in text for text in model.asked[-1].words), "the session remembers its first turn"
+        assert model.complaints == []
+        assert "no-key" not in stage.told(task)
+        assert len(stage.host_of(task)) == 1
+
+
+def test_words_into_a_turn_under_way_are_acknowledged_by_that_turn(tmp_path: Path) -> None:
+    steps: list[Step] = [Call("Bash", logging("began", "over", pause=6)), Say(DONE)]
+    with staged(tmp_path, steps) as (stage, model, tasks):
+        tasks.append(task := stage.run())
+        stage.until_logged("began")
+        stage.home.tenuto("message", "send", task, "--policy", "steer_now", text="Mind the gap.\n")
+        shown = stage.ended(task)
+        assert len(shown["attempts"]) == 1
+        (message,) = stage.home.json("message", "list", task)["messages"]
+        assert message["state"] == "delivered", (message, stage.told(task))
+        (steer,) = [row for row in shown["commands"] if row["kind"] == "steer"]
+        assert steer["state"] == "acknowledged"
+        assert any("Mind the gap" in text for text in model.asked[-1].words)
+        assert stage.logged() == ["began", "over"]
+
+
+@pytest.mark.parametrize("who", ["agent", "host"])
+def test_killed_in_mid_tool_it_is_resumed_in_its_session_and_the_tool_is_not_done_again(
+    tmp_path: Path, who: str
+) -> None:
+    steps: list[Step] = [Call("Bash", logging("began", "over", pause=4)), *answers(4)]
+    with staged(tmp_path, steps) as (stage, model, tasks):
+        tasks.append(task := stage.run())
+        stage.until_logged("began")
+        stage.kill(who, task)
+        shown = stage.ended(task)
+        assert stage.logged().count("began") == 1
+        outcomes = [row["outcome"] for row in reversed(shown["attempts"])]
+        assert outcomes == ["interrupted", "turn_end"], stage.told(task)
+        assert len(shown["conversations"]) == 1
+        assert any("Keep the log" in text for text in model.asked[-1].words)
+        assert any("did not come to its own end" in text for text in model.asked[-1].words)
+
+
+def test_a_supervisor_that_is_killed_in_mid_tool_finds_the_turn_going_on(tmp_path: Path) -> None:
+    steps: list[Step] = [Call("Bash", logging("began", "over", pause=4)), Say(DONE)]
+    with staged(tmp_path, steps) as (stage, model, tasks):
+        tasks.append(task := stage.run())
+        stage.until_logged("began")
+        stage.kill("supervisor", task)
+        shown = stage.ended(task)
+        assert stage.logged() == ["began", "over"]
+        assert [row["outcome"] for row in shown["attempts"]] == ["turn_end"]
+        assert model.complaints == []
+
+
+def test_a_person_interrupts_a_turn_in_mid_tool(tmp_path: Path) -> None:
+    steps: list[Step] = [Call("Bash", logging("began", "over", pause=30)), *answers(3)]
+    with staged(tmp_path, steps) as (stage, _, tasks):
+        tasks.append(task := stage.run())
+        stage.until_logged("began")
+        stage.home.tenuto("cancel", task)
+        shown = stage.ended(task)
+        stage.home.until("the turn's end", lambda: all(row["ended_at"] for row in stage.shown(task)["attempts"]))
+        assert shown["task"]["state"] == "cancelled"
+        assert stage.logged() == ["began"]
+        assert not stage.carrying("TENUTO_TASK", task)

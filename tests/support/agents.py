@@ -1,0 +1,154 @@
+"""A registry whose tasks are worked by real agent programs that talk to a scripted model; whoever is named can be killed.
+
+Every program, host and supervisor is found by what it carries or says of itself, and only those of this very home.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+from tests.support.home import Home
+from tests.support.model_dialects import Asked
+from tests.support.programs import Server, claude, codex, installed
+from tests.support.scripted_model import Say
+
+PATIENCE = 90.0
+NAMES = {"HOME", "PATH"}
+
+
+def block(status: str, **lines: str) -> str:
+    """An answer with an output block."""
+    told = "".join(f"{name}: {value}\n" for name, value in lines.items())
+    return f"Some words.\n\n```tenuto\nstatus: {status}\n{told}```\n"
+
+
+DONE = block("complete", evidence="log", summary="all of it")
+WORKING = block("working", progress="log", next="the rest")
+
+
+def answers(times: int, recovered: str = DONE, other: str = "Words of a turn that nobody hears.") -> list[Say]:
+    """Answers for whoever asks: one to a prompt of recovery, another to anybody else."""
+
+    def told(asked: Asked) -> str:
+        return recovered if any("did not come to its own end" in text for text in asked.words) else other
+
+    return [Say(told)] * times
+
+
+class Stage:
+    """One home with one sort of agent program. `line` is how `tenuto run --agent` names it."""
+
+    def __init__(self, folder: Path, agent: str, model: str, *flags: str) -> None:
+        self.home = Home(folder)
+        self.log = self.home.work / "log"
+        made = {"claude": claude, "codex": codex}[agent](folder / "agent-home", model, Server(command=("true",)))
+        self.home.environment |= {name: value for name, value in made.environment.items() if name not in NAMES}
+        self.named = ("SCRIPTED_KEY",) if agent == "codex" else ()
+        if agent == "claude":
+            self.line = f"claude:{installed('@anthropic-ai/claude-code-*/claude')} --allowedTools Bash"
+        else:
+            self.line = f"codex:{installed('@openai/codex-*/vendor/*/bin/codex')} {' '.join(flags)}"
+            settings = folder / "agent-home" / ".codex" / "config.toml"
+            told, _, _ = settings.read_text("utf-8").partition("[mcp_servers")
+            settings.write_text(told, "utf-8")
+            self.home.environment["CODEX_HOME"] = str(settings.parent)
+        self.home.tenuto("start")
+
+    def run(self, objective: str = "Keep the log.\n", *more: str) -> str:
+        """A task under way."""
+        names = [part for name in self.named for part in ("--env", name)]
+        return self.home.tenuto("run", "--agent", self.line, "--detach", *names, *more, text=objective).strip()
+
+    def shown(self, task: str) -> dict[str, Any]:
+        """Everything about a task."""
+        return self.home.json("show", task)
+
+    def ended(self, task: str, patience: float = PATIENCE) -> dict[str, Any]:
+        """Everything about a task, once it is over."""
+        end = time.monotonic() + patience
+        while not (shown := self.shown(task))["task"]["ended_at"]:
+            assert time.monotonic() < end, (self.told(task), self.home.tenuto("explain", task))
+            time.sleep(0.2)
+        return shown
+
+    def told(self, task: str) -> str:
+        """The journals and the host's own log, for a failure's message."""
+        place = self.home.folder / "home" / "state" / "agents" / task
+        found = sorted((place / "journal").glob("*.jsonl"))
+        return "\n".join(one.read_text("utf-8")[-3000:] for one in [*found, place / "host.log"] if one.exists())
+
+    def until_logged(self, line: str, times: int = 1) -> None:
+        """Wait until the work's own log holds a line."""
+        self.home.until(line, lambda: self.logged().count(line) >= times)
+
+    def logged(self) -> list[str]:
+        """What was done, as the disk tells it."""
+        return self.log.read_text("utf-8").split() if self.log.exists() else []
+
+    def carrying(self, name: str, value: str) -> list[psutil.Process]:
+        """Every process with this in its environment."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(name) == value and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def host_of(self, task: str) -> list[psutil.Process]:
+        """The host of a task."""
+        return self.carrying("TENUTO_AGENT_HOST", f"agent:{task}")
+
+    def program_of(self, task: str) -> psutil.Process:
+        """The agent program of a task's turn: the leader of what carries the task."""
+        (found,) = [one for one in self.carrying("TENUTO_TASK", task) if os.getsid(one.pid) == one.pid and
+                    one.parent() is not None and one.parent() in self.host_of(task)]  # fmt: skip
+        return found
+
+    def kill(self, who: str, task: str) -> None:
+        """SIGKILL for the agent program, its host, or the supervisor, which is then started again."""
+        match who:
+            case "agent":
+                self.program_of(task).send_signal(signal.SIGKILL)
+            case "host":
+                (host,) = self.host_of(task)
+                host.send_signal(signal.SIGKILL)
+            case _:
+                psutil.Process(self.home.json("status")["pid"]).send_signal(signal.SIGKILL)
+                self.home.tenuto("start")
+
+    def close(self, *tasks: str) -> None:
+        """Stop the supervisor and end the hosts of these tasks; nothing of them may be left."""
+        self.home.tenuto("stop")
+        for task in tasks:
+            for one in [*self.host_of(task), *self.carrying("TENUTO_TASK", task)]:
+                with_gone(one)
+        for task in tasks:
+            assert not self.carrying("TENUTO_TASK", task), "something of the agent is left"
+
+
+def with_gone(process: psutil.Process) -> None:
+    """End one process and wait for it."""
+    try:
+        process.terminate()
+        process.wait(10)
+    except (psutil.NoSuchProcess, ChildProcessError):
+        return
+    except psutil.TimeoutExpired:
+        process.kill()
+
+
+def logging(*words: str, pause: float = 0.0) -> dict[str, Any]:
+    """Arguments of a shell tool: the words go into the log, one after the other."""
+    command = f"; sleep {pause}; ".join(f"echo {word} >> log" for word in words)
+    return {"command": command}
+
+
