@@ -64,6 +64,7 @@ HOLDS: dict[str, Seen] = {
     "paused": seen(b.with_task(DUE, paused_at=b.NOW, paused_by="sam")),
     "stalled": seen(b.with_task(DUE, stalled_at=b.NOW)),
     "claim": seen(b.claimed(AcceptanceKind.FILE, DUE)),
+    "ready": seen(b.with_task(DUE, ready_at=b.NOW, ready_note="the branch is pushed")),
     "manual": seen(b.with_task(DUE, auto_resume=AutoResume.MANUAL)),
     "nothing_asked": seen(b.IDLE),
     "slot": seen(replace(PENDING, slots_used=20)),
@@ -122,7 +123,7 @@ def asking(world: Seen, *, anyway: bool) -> Seen:
     return replace(world, snapshot=replace(world.snapshot, wakes=(*world.snapshot.wakes, wake)))
 
 
-PASSED_ONCE = {"paused", "manual", "nothing_asked"}
+PASSED_ONCE = {"paused", "ready", "manual", "nothing_asked"}
 PASSED_ANYWAY = PASSED_ONCE | {"human", "dependency", "stalled", "cap"}
 
 
@@ -324,6 +325,7 @@ RESTS = [
     "dependency",
     "paused",
     "stalled",
+    "ready",
     "manual",
     "nothing_asked",
     "unresolved",

@@ -11,14 +11,16 @@ import pytest
 from sqlalchemy import CheckConstraint
 from tests.ledger.world import NOW, Counting, Place, Turn, digest, place, turn, wake, written
 
+from tenuto.model.chain import Caps, Chain, Link, SourcePlace
 from tenuto.model.change import Busy, Commit, Committed, Row
 from tenuto.model.command import AttemptOutcome, Command
 from tenuto.model.conversation import Conversation
 from tenuto.model.faults import IllegalMove
-from tenuto.model.ids import CommandId, ConversationId, MessageId, TaskId, TextId, TokenId, WaitId
+from tenuto.model.ids import ChainId, CommandId, ConversationId, LinkId, MessageId, TaskId, TextId, TokenId, WaitId
 from tenuto.model.lifecycle import (
     OPEN_COMMAND,
     AttemptState,
+    ChainState,
     CommandState,
     DeliveryState,
     LeaseState,
@@ -62,9 +64,17 @@ class World:
             not_before=NOW,
         )
 
+        self.chain = Chain(
+            ChainId(ids.new("chain")), 1, self.run.id, ChainState.OPEN, "goal", "a.b/c/d", "all",
+            SourcePlace("queue", "/queue"), (), Caps(units=3), 10, "/", NOW,
+        )  # fmt: skip
+        self.link = Link(
+            LinkId(ids.new("link")), 1, self.chain.id, 1, None, self.task.id, "a", "queue:/queue", digest("a"), 1, NOW
+        )
+
     def without(self, row: Row) -> tuple[Row, ...]:
         """Everything that `row` needs beside it."""
-        parents: tuple[Row, ...] = (*self.place.rows, self.attempt)
+        parents: tuple[Row, ...] = (*self.place.rows, self.attempt, self.chain)
         return tuple(parent for parent in parents if parent.id != row.id)
 
 
@@ -85,6 +95,8 @@ def spoilt(world: World) -> dict[str, Row]:
         ),
         "task_started_at": replace(w.task, started_at=None),
         "task_paused_by_somebody": replace(w.task, paused_at=NOW),
+        "task_ready_whole": replace(w.task, ready_at=NOW),
+        "task_in_line_is_pending": replace(w.task, state=TaskState.ACTIVE, queued_at=NOW),
         "conversation_state_known": _forced(w.conversation, state="lost"),
         "conversation_revision_counts": replace(w.conversation, revision=0),
         "conversation_leased": replace(w.conversation, expires_at=None),
@@ -113,6 +125,16 @@ def spoilt(world: World) -> dict[str, Row]:
         "text_digest_is_sha256": replace(w.text, digest="short"),
         "token_digest_is_sha256": replace(w.token, digest="short"),
         "token_revision_counts": replace(w.token, revision=0),
+        "chain_state_known": _forced(w.chain, state="tired"),
+        "chain_revision_counts": replace(w.chain, revision=0),
+        "chain_ended_at": replace(w.chain, state=ChainState.COMPLETE),
+        "chain_counts": replace(w.chain, processed=1),
+        "chain_attempt_cap": replace(w.chain, attempt_cap=21),
+        "link_revision_counts": replace(w.link, revision=0),
+        "link_counts": replace(w.link, attempt=0),
+        "link_first_has_no_predecessor": replace(w.link, position=2),
+        "link_recorded_outcome": replace(w.link, recorded_at=NOW),
+        "link_key_is_sha256": replace(w.link, key="short"),
     }
 
 
@@ -249,6 +271,10 @@ def message_in(world: World, state: DeliveryState) -> Row:
     return replace(world.message, state=state, carried_by=world.command.id, settled_at=NOW if over else None)
 
 
+def chain_in(world: World, state: ChainState) -> Row:
+    return replace(world.chain, state=state, ended_at=None if state is ChainState.OPEN else NOW)
+
+
 MAKERS: dict[str, Callable[[World, Any], Any]] = {
     "task": task_in,
     "run": run_in,
@@ -256,6 +282,7 @@ MAKERS: dict[str, Callable[[World, Any], Any]] = {
     "command": command_in,
     "conversation": conversation_in,
     "message": message_in,
+    "chain": chain_in,
 }
 
 
@@ -316,7 +343,7 @@ async def test_every_unique_truth_is_told_by_name(ledger: TableLedger, ids: Coun
     taken = await ledger.commit(Commit(puts=(there.run, there.text, there.task, same)))
     assert taken == Busy("one_active_conversation_per_identity")
     tried.add("one_active_conversation_per_identity")
-    assert tried == {index.name for index in tables.UNIQUE}
+    assert tried | set(LINKS) == {index.name for index in tables.UNIQUE}
 
 
 async def test_a_pending_wake_of_another_kind_is_no_rival(ledger: TableLedger, ids: Counting) -> None:
@@ -336,3 +363,40 @@ async def test_a_row_needs_its_parents(ledger: TableLedger, ids: Counting) -> No
     with pytest.raises(IllegalMove):
         await ledger.commit(Commit(puts=(world.run, orphan)))
     assert ledger.runs(5) == ()
+
+
+LINKS = {
+    "one_link_per_position": {},
+    "one_successor_per_task": {"position": 3},
+    "one_link_per_task": {"position": 3, "other": True},
+    "one_link_per_cursor": {"position": 3, "other": True},
+    "one_task_per_unit": {"position": 3, "other": True},
+}
+
+
+@pytest.mark.parametrize("name", sorted(LINKS))
+async def test_a_chain_never_forks(ledger: TableLedger, ids: Counting, name: str) -> None:
+    world = World(ids)
+    places = [place(ids) for _ in range(3)]
+    tasks = [one.task.id for one in places]
+    rows = {row.id: row for one in places for row in one.rows}
+    first = replace(world.link, position=2, predecessor=tasks[0], task_id=tasks[1])
+    chain: Row = replace(world.chain, run_id=places[0].run.id)
+    await written(ledger, Commit(puts=(*rows.values(), chain, first)))
+    last = place(ids)
+    await written(ledger, Commit(puts=last.rows))
+    change = dict(LINKS[name])
+    before = tasks[2] if change.pop("other", False) else tasks[0]
+    second = replace(
+        first, id=LinkId(ids.new("link")), task_id=last.task.id, key=digest("b"), unit="b",
+        position=change.get("position", 2), predecessor=before,
+    )  # fmt: skip
+    if name == "one_link_per_position":
+        second = replace(second, predecessor=tasks[2])
+    elif name == "one_link_per_task":
+        second = replace(second, task_id=first.task_id)
+    elif name == "one_link_per_cursor":
+        second = replace(second, key=first.key)
+    elif name == "one_task_per_unit":
+        second = replace(second, unit=first.unit)
+    assert await ledger.commit(Commit(puts=(second,))) == Busy(name)
