@@ -93,9 +93,10 @@ def test_a_registry_moves_to_postgresql_with_all_its_rows(home: Home, tmp_path: 
     assert {name: done["tables"][name]["rows"] for name in rows} == rows
     assert (file.exists(), Path(done["aside"]).exists()) == (False, True)
     (home.path / "config.toml").write_text(f'database = "{url}"\nport = 0\n', "utf-8")
+    home.database = url
     assert home.task(task)["state"] == "completed"
     home.up()
-    wait_for(lambda: home.json("status")["standing"] == "live", home.log())
+    home.led()
     assert home.json("status")["epoch"] == epoch + 1
     again = home.run(program(tmp_path, tmp_path / "more"), tmp_path)
     wait_for(lambda: home.over(again), home.log())
