@@ -89,14 +89,15 @@ class Plan:
 
 
 def drawn(seed: int, tasks: int, days: float, turns_a_day: float = TURNS) -> Plan:
-    """The plan that belongs to a seed."""
+    """The plan that belongs to a seed. Where there are fewer turns to disturb, less is disturbed."""
+    share = min(1.0, turns_a_day / TURNS)
     chance = random.Random(f"faults of {seed}")  # noqa: S311 - played chance, not a secret
     faults = []
     for kind, (rate, least, most) in RATES.items():
-        at = chance.expovariate(rate / DAY)
+        at = chance.expovariate(rate * share / DAY)
         while at < days * DAY:
             faults.append(Fault(at, kind, float(round(chance.uniform(least, most)))))
-            at += chance.expovariate(rate / DAY)
+            at += chance.expovariate(rate * share / DAY)
     return Plan(
         seed, tuple(range(tasks)), days, tuple(sorted(faults, key=lambda fault: fault.at)), turns_a_day=turns_a_day
     )
