@@ -1,4 +1,4 @@
-"""A registry whose tasks are worked by real agent programs that talk to a scripted model; whoever is named can be killed.
+"""A registry whose tasks are worked by real agent programs that talk to a scripted model; any of them can be killed.
 
 Every program, host and supervisor is found by what it carries or says of itself, and only those of this very home.
 """
@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +41,22 @@ def answers(times: int, recovered: str = DONE, other: str = "Words of a turn tha
 
 
 class Stage:
-    """One home with one sort of agent program. `line` is how `tenuto run --agent` names it."""
+    """One home with one sort of agent program. `line` is how `tenuto run --agent` names it.
 
-    def __init__(self, folder: Path, agent: str, model: str, *flags: str) -> None:
+    `about` is the model's address, or for `acp` the line itself.
+    """
+
+    def __init__(self, folder: Path, agent: str, about: str, *flags: str) -> None:
         self.home = Home(folder)
         self.log = self.home.work / "log"
-        made = {"claude": claude, "codex": codex}[agent](folder / "agent-home", model, Server(command=("true",)))
-        self.home.environment |= {name: value for name, value in made.environment.items() if name not in NAMES}
+        if agent != "acp":
+            make = {"claude": claude, "codex": codex}[agent]
+            made = make(folder / "agent-home", about, Server(command=("true",)))
+            self.home.environment |= {name: value for name, value in made.environment.items() if name not in NAMES}
         self.named = ("SCRIPTED_KEY",) if agent == "codex" else ()
-        if agent == "claude":
+        if agent == "acp":
+            self.line = about
+        elif agent == "claude":
             self.line = f"claude:{installed('@anthropic-ai/claude-code-*/claude')} --allowedTools Bash"
         else:
             self.line = f"codex:{installed('@openai/codex-*/vendor/*/bin/codex')} {' '.join(flags)}"

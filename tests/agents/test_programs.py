@@ -1,6 +1,6 @@
-"""Claude Code itself as a worker: several turns, words into a turn under way, and whoever is killed in mid tool.
+"""Claude Code and Codex themselves as workers: several turns, words into a turn, and whoever is killed in mid tool.
 
-The program is the real one and its model is scripted. What was done is counted in a file that only its tools write.
+The programs are real and their model is scripted. What was done is counted in a file that only their tools write.
 """
 
 from __future__ import annotations
@@ -16,26 +16,42 @@ from tests.support.scripted_model import Call, Say, ScriptedModel, Step
 pytestmark = pytest.mark.timeout(240)
 
 
+CODEX = ("-c", "approval_policy='\"never\"'", "-c", "sandbox_mode='\"danger-full-access\"'")
+TOOL = {"claude": "Bash", "codex": "exec_command"}
+
+
+@pytest.fixture(params=["claude", "codex"])
+def agent(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def tool(agent: str, *words: str, pause: float = 0.0) -> Call:
+    """A call of the program's shell tool that logs these words."""
+    (told,) = logging(*words, pause=pause).values()
+    return Call(TOOL[agent], {"command": told} if agent == "claude" else {"cmd": told, "yield_time_ms": 30000})
+
+
 @contextmanager
-def staged(folder: Path, steps: list[Step]) -> Iterator[tuple[Stage, ScriptedModel, list[str]]]:
+def staged(folder: Path, agent: str, steps: list[Step]) -> Iterator[tuple[Stage, ScriptedModel, list[str]]]:
     with ScriptedModel(steps) as model:
-        stage, tasks = Stage(folder, "claude", model.url), list[str]()
+        stage, tasks = Stage(folder, agent, model.url, *CODEX), list[str]()
         try:
             yield stage, model, tasks
         finally:
             stage.close(*tasks)
 
 
-def test_a_task_over_two_turns_in_one_session(tmp_path: Path) -> None:
-    steps: list[Step] = [Call("Bash", logging("one")), Say(WORKING), Call("Bash", logging("two")), Say(DONE)]
-    with staged(tmp_path, steps) as (stage, model, tasks):
+def test_a_task_over_two_turns_in_one_session(tmp_path: Path, agent: str) -> None:
+    steps: list[Step] = [tool(agent, "one"), Say(WORKING), tool(agent, "two"), Say(DONE)]
+    with staged(tmp_path, agent, steps) as (stage, model, tasks):
         tasks.append(task := stage.run())
         shown = stage.ended(task)
         second, first = shown["attempts"]
         assert stage.logged() == ["one", "two"]
         assert [first["signal"], second["signal"]] == ["working", "complete"]
         assert (first["tokens_in"], second["tokens_in"]) == (22, 22), "what an earlier turn took is not taken again"
-        assert first["cost"] == second["cost"] > 0
+        if agent == "claude":
+            assert first["cost"] == second["cost"] > 0
         (talk,) = shown["conversations"]
         assert ":" not in talk["identity"], "it is called what the program calls its session"
         assert any("Keep the log" in text for text in model.asked[-1].words), "the session remembers its first turn"
@@ -44,9 +60,9 @@ def test_a_task_over_two_turns_in_one_session(tmp_path: Path) -> None:
         assert len(stage.host_of(task)) == 1
 
 
-def test_words_into_a_turn_under_way_are_acknowledged_by_that_turn(tmp_path: Path) -> None:
-    steps: list[Step] = [Call("Bash", logging("began", "over", pause=6)), Say(DONE)]
-    with staged(tmp_path, steps) as (stage, model, tasks):
+def test_words_into_a_turn_under_way_are_acknowledged_by_that_turn(tmp_path: Path, agent: str) -> None:
+    steps: list[Step] = [tool(agent, "began", "over", pause=6), Say(DONE)]
+    with staged(tmp_path, agent, steps) as (stage, model, tasks):
         tasks.append(task := stage.run())
         stage.until_logged("began")
         stage.home.tenuto("message", "send", task, "--policy", "steer_now", text="Mind the gap.\n")
@@ -62,10 +78,10 @@ def test_words_into_a_turn_under_way_are_acknowledged_by_that_turn(tmp_path: Pat
 
 @pytest.mark.parametrize("who", ["agent", "host"])
 def test_killed_in_mid_tool_it_is_resumed_in_its_session_and_the_tool_is_not_done_again(
-    tmp_path: Path, who: str
+    tmp_path: Path, agent: str, who: str
 ) -> None:
-    steps: list[Step] = [Call("Bash", logging("began", "over", pause=4)), *answers(4)]
-    with staged(tmp_path, steps) as (stage, model, tasks):
+    steps: list[Step] = [tool(agent, "began", "over", pause=4), *answers(4)]
+    with staged(tmp_path, agent, steps) as (stage, model, tasks):
         tasks.append(task := stage.run())
         stage.until_logged("began")
         stage.kill(who, task)
@@ -78,9 +94,9 @@ def test_killed_in_mid_tool_it_is_resumed_in_its_session_and_the_tool_is_not_don
         assert any("did not come to its own end" in text for text in model.asked[-1].words)
 
 
-def test_a_supervisor_that_is_killed_in_mid_tool_finds_the_turn_going_on(tmp_path: Path) -> None:
-    steps: list[Step] = [Call("Bash", logging("began", "over", pause=4)), Say(DONE)]
-    with staged(tmp_path, steps) as (stage, model, tasks):
+def test_a_supervisor_that_is_killed_in_mid_tool_finds_the_turn_going_on(tmp_path: Path, agent: str) -> None:
+    steps: list[Step] = [tool(agent, "began", "over", pause=4), Say(DONE)]
+    with staged(tmp_path, agent, steps) as (stage, model, tasks):
         tasks.append(task := stage.run())
         stage.until_logged("began")
         stage.kill("supervisor", task)
@@ -90,9 +106,9 @@ def test_a_supervisor_that_is_killed_in_mid_tool_finds_the_turn_going_on(tmp_pat
         assert model.complaints == []
 
 
-def test_a_person_interrupts_a_turn_in_mid_tool(tmp_path: Path) -> None:
-    steps: list[Step] = [Call("Bash", logging("began", "over", pause=30)), *answers(3)]
-    with staged(tmp_path, steps) as (stage, _, tasks):
+def test_a_person_interrupts_a_turn_in_mid_tool(tmp_path: Path, agent: str) -> None:
+    steps: list[Step] = [tool(agent, "began", "over", pause=30), *answers(3)]
+    with staged(tmp_path, agent, steps) as (stage, _, tasks):
         tasks.append(task := stage.run())
         stage.until_logged("began")
         stage.home.tenuto("cancel", task)
