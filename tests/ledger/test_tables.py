@@ -15,8 +15,9 @@ from tenuto.model.chain import Caps, Chain, Link, SourcePlace
 from tenuto.model.change import Busy, Commit, Committed, Row
 from tenuto.model.command import AttemptOutcome, Command
 from tenuto.model.conversation import Conversation
+from tenuto.model.evidence import Sighting
 from tenuto.model.faults import IllegalMove
-from tenuto.model.ids import ChainId, CommandId, ConversationId, LinkId, MessageId, TaskId, TextId, TokenId, WaitId
+from tenuto.model.ids import ChainId, CommandId, ConversationId, LinkId, MessageId, ObservationId, TaskId, TextId, TokenId, WaitId
 from tenuto.model.lifecycle import (
     OPEN_COMMAND,
     AttemptState,
@@ -125,6 +126,9 @@ def spoilt(world: World) -> dict[str, Row]:
         "text_digest_is_sha256": replace(w.text, digest="short"),
         "token_digest_is_sha256": replace(w.token, digest="short"),
         "token_revision_counts": replace(w.token, revision=0),
+        "sighting_ranked": Sighting(
+            ObservationId(w.ids.new("observation")), w.task.id, "page", "me", 6, NOW, NOW, digest("x"), ()
+        ),
         "chain_state_known": _forced(w.chain, state="tired"),
         "chain_revision_counts": replace(w.chain, revision=0),
         "chain_ended_at": replace(w.chain, state=ChainState.COMPLETE),

@@ -46,9 +46,9 @@ class Home:
         assert said.returncode == 0, (arguments, said.stdout, said.stderr)
         return said.stdout
 
-    def json(self, *arguments: str) -> dict[str, Any]:
+    def json(self, *arguments: str, text: str = "") -> dict[str, Any]:
         """What one command prints as JSON."""
-        return dict(json.loads(self.tenuto(*arguments, "--json")))
+        return dict(json.loads(self.tenuto(*arguments, "--json", text=text)))
 
     def until(self, what: str, holds: Callable[[], bool], patience: float = PATIENCE) -> None:
         """Wait until something holds, for at most `patience` seconds."""

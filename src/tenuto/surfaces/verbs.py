@@ -21,7 +21,7 @@ from tenuto.model.ids import CommandId
 from tenuto.model.message import MessagePolicy
 from tenuto.model.snapshot import Role
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume, ReportKind, WaitKind
-from tenuto.surfaces import present, supervising
+from tenuto.surfaces import chaining, present, supervising
 from tenuto.surfaces.parameters import (
     PAGE,
     After,
@@ -575,6 +575,7 @@ VERBS: Mapping[str, Verb] = {
         Verb("command.reconcile", "Look again at what a command hangs on", OneCommand, _reconcile),
         Verb("command.release", "Give a verdict on an ambiguous command", Released, _release),
         *supervising.VERBS.values(),
+        *chaining.VERBS.values(),
     )
 }
 

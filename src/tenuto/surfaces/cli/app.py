@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from tenuto import __version__
 from tenuto.surfaces.cli import (
+    chains,
     executors,
     hosting,
     outside,
@@ -35,7 +36,7 @@ from tenuto.surfaces.cli.exits import Exit, Failure
 from tenuto.surfaces.cli.front import Front, front
 from tenuto.surfaces.cli.output import Out
 
-GROUPS = ("service", "work", "understanding", "words", "supervision", "outside", "proof")
+GROUPS = ("service", "work", "understanding", "words", "chains", "supervision", "outside", "proof")
 """The order in which help lists commands; a command's group is its `rich_help_panel`."""
 
 SENTENCE = 200
@@ -77,7 +78,7 @@ program = typer.Typer(
 )
 ROOMS = (
     *(service, tokens, hosting, running, spawning, work),
-    *(understanding, words, supervision, executors, watching, outside, proofs),
+    *(understanding, words, chains, supervision, executors, watching, outside, proofs),
 )
 for room in ROOMS:
     program.add_typer(room.commands)

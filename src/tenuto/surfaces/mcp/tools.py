@@ -65,6 +65,21 @@ def _run(said: Mapping[str, Any]) -> Json:
     return {"run": told, "tasks": [_row(task) for task in tasks[:TASKS]], "more": max(len(tasks) - TASKS, 0)}
 
 
+def _unit(said: Mapping[str, Any]) -> Json:
+    names = ("chain", "state", "standing", "unit", "mine", "left", "because", "notes", "link")
+    return {name: said[name] for name in names}
+
+
+_UNIT: Mapping[str, str] = {
+    "outcome": "Done, with evidence; or blocked, with the three parts of its blocker.",
+    "evidence": "A reference that someone else can look up: a commit, a pull request.",
+    "tracked_by": "Who or what follows the blocker.",
+    "blocked_on": "What the unit hangs on; another unit by its id goes on by itself.",
+    "resume_when": "What has to be true for it to go on.",
+    "checks": "How the unit's own checks ended, if it has any.",
+}
+
+
 def _lines(given: Json) -> Json:
     """A report's lines from its flat arguments."""
     names = ("summary", "progress", "next")
@@ -266,6 +281,30 @@ TOOLS: Mapping[str, Tool] = {
             },
             leading=frozenset({"run", "parent"}),
             hidden=frozenset({"agent"}),
+        ),
+        Tool(
+            "chain_next",
+            "chain.unit",
+            "Your unit, from durable state",
+            "Tells which unit is yours, how the chain stands and what would come next. Changes nothing.",
+            _unit,
+        ),
+        Tool(
+            "chain_record",
+            "chain.record",
+            "Record your unit",
+            "Records at the source what became of your unit, and leaves you the turn. Hand off afterwards.",
+            _done,
+            _UNIT,
+        ),
+        Tool(
+            "chain_handoff",
+            "chain.handoff",
+            "Hand off",
+            "Records your unit as done or blocked, completes your task, and gives the next unit to a successor. If "
+            "the answer is lost, call it again: there is never a second successor.",
+            _done,
+            _UNIT,
         ),
         Tool(
             "run_status",
