@@ -31,7 +31,8 @@ def staged(folder: Path, turns: list[Steps]) -> Iterator[tuple[Stage, list[str]]
 
 def prompts(stage: Stage) -> list[str]:
     """What the sessions were told, one after the other."""
-    return [json.loads(line) for one in (stage.home.folder / "sessions").iterdir() for line in one.open()]
+    found = sorted((stage.home.folder / "sessions").iterdir())
+    return [json.loads(line) for one in found for line in one.read_text("utf-8").splitlines()]
 
 
 def test_a_task_over_two_turns_in_one_session_and_nobody_to_ask_is_no(tmp_path: Path) -> None:
