@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ from tenuto.model.chain import (
     envelope_of,
 )
 from tenuto.model.faults import Mistake
+from tenuto.prompts.skills import skills
+from tenuto.surfaces.mcp.tools import TOOLS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "chains" / "unit.md"
 SCHEMA = json.loads((Path(tenuto.prompts.__file__).parent / "envelope-v1.schema.json").read_text("utf-8"))
@@ -228,3 +231,10 @@ def test_a_sweep_names_every_unit_with_its_evidence() -> None:
         Swept.DONE, Swept.IN_FLIGHT, Swept.BLOCKED, Swept.STALE, Swept.IN_FLIGHT, Swept.PENDING,
     ]  # fmt: skip
     assert all(one.evidence for one in found)
+
+
+def test_the_skill_of_a_unit_is_short_and_names_tools_that_exist() -> None:
+    skill = skills()["self-continuation-task"]
+    named = set(re.findall(r"`(chain_[a-z]+)`", skill.body))
+    assert named == {"chain_next", "chain_record", "chain_handoff"} <= set(TOOLS)
+    assert len(skill.body.split()) < 300

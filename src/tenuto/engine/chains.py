@@ -664,7 +664,9 @@ class Chains:
         """How a hand-off stands, from what is durable: the same answer however late it is asked again."""
         link = self.link_of(task_id)
         chain = self._chain(link.chain_id)
-        following = next((one for one in self._ledger.links(chain.id, EVERY) if one.predecessor == task_id), None)
+        newest = chain.position - link.position
+        later = self._ledger.links(chain.id, newest) if newest > 0 else ()
+        following = next((one for one in later if one.predecessor == task_id), None)
         return {
             "chain": chain.id,
             "task": task_id,

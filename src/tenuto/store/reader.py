@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from sqlalchemy import BindParameter, ColumnClause, Select, bindparam, func, literal_column, or_, select, text, union
 from sqlalchemy.sql.base import Executable
 
-from tenuto.model.chain import Chain, Link, Outcome
+from tenuto.model.chain import Chain, Link
 from tenuto.model.command import Attempt, Command, CommandKind
 from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Sample, Sighting
@@ -253,7 +253,7 @@ _CLAIMED = select(tables.link.c.unit, tables.link.c.task_id).where(
 )
 _TRIED = (
     select(tables.link.c.unit, func.max(tables.link.c.attempt))
-    .where(_is(tables.LINK, "chain_id"), text(f"(outcome IS NULL OR outcome <> '{Outcome.DONE.value}')"))
+    .where(_is(tables.LINK, "chain_id"), text(f"({tables.NOT_DONE})"))
     .group_by(tables.link.c.unit)
 )
 _CHAIN_COST = select(func.sum(tables.task.c.cost)).select_from(

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, Table, Text, text
 
 from tenuto.model import lifecycle
-from tenuto.model.chain import Chain, Link
+from tenuto.model.chain import Chain, Link, Outcome
 from tenuto.model.command import Attempt, Command, CommandKind
 from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Sample, Sighting
@@ -110,6 +110,7 @@ UNFINISHED_TASK = among("state", UNFINISHED)
 OBJECTIVE_TEXT = among("kind", (TextKind.OBJECTIVE,))
 SIDE_COMMAND = among("kind", (CommandKind.CHECK, CommandKind.INTERRUPT))
 UNDELIVERED_MESSAGE = among("state", UNDELIVERED)
+NOT_DONE = f"outcome IS NULL OR outcome <> '{Outcome.DONE.value}'"
 
 
 def _column(table: str, field: Field) -> Column[object]:
@@ -325,7 +326,7 @@ SEARCHED = (
     _index("sighting_of_task", sighting.c.task_id, sighting.c.id),
     _index("sighting_of_subject", sighting.c.task_id, sighting.c.subject, sighting.c.id),
     _index("chain_looked_at", chain.c.look_at, chain.c.id, where="look_at IS NOT NULL"),
-    _index("link_of_unit", link.c.chain_id, link.c.unit),
+    _index("link_not_done", link.c.chain_id, link.c.unit, where=NOT_DONE),
     _index("event_of_task", event.c.task_id, event.c.n, where="task_id IS NOT NULL"),
     _index("event_of_run", event.c.run_id, event.c.n, where="run_id IS NOT NULL"),
 )

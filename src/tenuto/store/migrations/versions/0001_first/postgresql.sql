@@ -482,7 +482,7 @@ CREATE TABLE link (
 	FOREIGN KEY(command_id) REFERENCES command (id)
 )
 ;;
-CREATE INDEX link_of_unit ON link (chain_id, unit)
+CREATE INDEX link_not_done ON link (chain_id, unit) WHERE outcome IS NULL OR outcome <> 'done'
 ;;
 CREATE UNIQUE INDEX one_link_per_cursor ON link (chain_id, key)
 ;;
