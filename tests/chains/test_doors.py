@@ -12,6 +12,7 @@ from tests.support.api import Api
 from tests.support.world import NAME, OPERATOR, World, world
 
 from tenuto.engine.calling import Caller
+from tenuto.model.faults import NotAllowed
 from tenuto.model.ids import TaskId
 from tenuto.model.snapshot import Role
 from tenuto.surfaces import verbs
@@ -74,6 +75,7 @@ async def test_an_agent_has_the_tools_of_its_own_unit_only(it: World) -> None:
     task = TaskId(made["result"]["task"])
     await it.settle(task)
     mine = Caller(Role.AGENT, "agent", task, it.desk.task(task).lease_number)
+    told: dict[str, Any] = {}
     for name, arguments in (
         ("chain_next", {}),
         ("chain_record", {"outcome": "done", "evidence": "abc", "request_id": "a"}),
@@ -85,5 +87,5 @@ async def test_an_agent_has_the_tools_of_its_own_unit_only(it: World) -> None:
         assert len(json.dumps(told)) < 4000
     assert told["result"]["next_unit"] == "u2"
     other = TaskId(told["result"]["successor"])
-    with pytest.raises(verbs.NotAllowed):
+    with pytest.raises(NotAllowed):
         await verbs.call(it.desk, mine, "chain.handoff", {"task": other, "outcome": "done", "evidence": "x"}, "c")

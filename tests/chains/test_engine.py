@@ -305,6 +305,19 @@ async def test_an_agent_speaks_for_its_own_unit_and_red_checks_refuse(it: World)
     assert successor.slot_from == task, "the slot goes to the successor"
 
 
+async def test_a_chain_whose_task_is_at_work_is_left_alone(it: World) -> None:
+    chain = await started(it)
+    task = chain.links[0].task_id
+    for word in (None, replace(DONE, only_record=True)):
+        if word is not None:
+            await chain.hand_off(task, word)
+        it.clock.move(timedelta(hours=1))
+        soonest = await chain.chains.tend()
+        assert soonest is not None
+        assert soonest > it.clock.now(), "nothing is due while a task works"
+        assert len(chain.links) == 1
+
+
 async def test_status_and_sweep_change_nothing(it: World) -> None:
     chain = await started(it)
     await chain.hand_off(chain.links[0].task_id)

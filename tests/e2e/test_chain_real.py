@@ -43,7 +43,7 @@ def chained(folder: Path, units: int, kills: int, seed: int) -> None:
             if told["chain"]["state"] != "open":
                 break
             assert time.monotonic() < until, told
-            if kills and chance.random() < 0.4:
+            if kills and chance.random() < 0.6:
                 kills -= 1
                 os.kill(home.json("status")["pid"], signal.SIGKILL)
                 home.tenuto("start")
@@ -70,5 +70,5 @@ def test_a_chain_of_units_over_a_real_repository_with_kills(tmp_path: Path) -> N
 
 
 @pytest.mark.prove
-def test_forty_units_with_sixty_kills(tmp_path: Path) -> None:
+def test_forty_units_with_kills_all_along(tmp_path: Path) -> None:
     chained(tmp_path, 40, 60, 8)

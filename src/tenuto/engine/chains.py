@@ -368,9 +368,7 @@ class Chains:
             return await self._perform(chain, link, now_on=now_on)
         if link.recorded_at is None:
             if not task.terminal:
-                if chain.look_at is not None and chain.look_at <= self._clock.now():
-                    await self._rest(chain, f"unit {link.unit} is being worked on", AT_WORK)
-                return Stepped(self._chain(chain.id), task.id, f"unit {link.unit} is being worked on")
+                return await self._at_work(chain, task, f"unit {link.unit} is being worked on")
             if task.disposition is not None and _given_up(task):
                 return await self._give_up(chain, link, task)
             await self._arm(chain, link, snapshot, _came_to(chain, link, task))
@@ -378,8 +376,14 @@ class Chains:
         if link.outcome is Outcome.GIVEN_UP and not asked:
             return Stepped(chain, None, chain.reason or "its last task was stopped by a person")
         if not (task.terminal or now_on or link.handed_at is not None):
-            return Stepped(chain, task.id, f"unit {link.unit} is recorded; its task has not handed over")
+            return await self._at_work(chain, task, f"unit {link.unit} is recorded; its task has not handed over")
         return await self._onward(chain, link, None)
+
+    async def _at_work(self, chain: Chain, task: Task, why: str) -> Stepped:
+        """Leave a chain to its task; its own moment is put off where it has come."""
+        if chain.look_at is not None and chain.look_at <= self._clock.now():
+            await self._put(replace(chain, look_at=self._clock.now() + AT_WORK), Commit(), why)
+        return Stepped(self._chain(chain.id), task.id, why)
 
     async def _arm(self, chain: Chain, link: Link, snapshot: Snapshot, word: HandOff) -> bool:
         """Write the record ahead. Where a living task hands off, its claim is made with it, as every other claim is."""
