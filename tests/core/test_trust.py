@@ -67,8 +67,14 @@ def test_records_that_go_back_are_found() -> None:
     known = signs.sighting(b.TASK.id, b.tools(sequence=9), b.new("observation"), b.NOW)  # type: ignore[arg-type]
     assert flaws(replace(DUE, sightings=(known,)), b.tools(sequence=8)) == [Flaw.ROLLED_BACK]
     assert flaws(replace(DUE, sightings=(known,)), b.tools(sequence=9)) == []
-    later = replace(known, seen_at=b.NOW + b.H)
-    assert flaws(replace(DUE, sightings=(later,)), b.tools(sequence=9)) == [Flaw.ROLLED_BACK]
+    late = b.tools(at=b.NOW - b.MIN, sequence=9)
+    assert flaws(replace(DUE, sightings=(known,)), late) == [Flaw.ROLLED_BACK]
+
+
+def test_a_clock_that_went_back_makes_no_fresh_look_look_old() -> None:
+    known = signs.sighting(b.TASK.id, b.tools(sequence=9), b.new("observation"), b.NOW)  # type: ignore[arg-type]
+    ahead = replace(known, seen_at=b.NOW + b.H)
+    assert flaws(replace(DUE, sightings=(ahead,)), b.tools(sequence=9)) == []
 
 
 def test_hearsay_is_shown_and_decides_nothing() -> None:

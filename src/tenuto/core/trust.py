@@ -36,7 +36,8 @@ def _dated(observation: Observation, before: Sighting | None, snapshot: Snapshot
         yield Flawed(about, Flaw.FUTURE, "it was seen at a moment that has not come yet", rank)
     elif now - observation.seen_at > snapshot.run.policy.reconcile_age:
         yield Flawed(about, Flaw.STALE, "it was seen too long ago", rank)
-    if before is not None and observation.seen_at < before.seen_at - signs.SKEW:
+    # What is known from a moment that has not come yet was seen before the clock went back: it rules nothing out.
+    if before is not None and observation.seen_at + signs.SKEW < before.seen_at <= now + signs.SKEW:
         yield Flawed(about, Flaw.ROLLED_BACK, "it was seen before what is known already", rank)
 
 

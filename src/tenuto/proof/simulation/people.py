@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from random import Random
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tenuto.core.signal import TEMPLATE
 from tenuto.engine.desk import Caller, Desk
@@ -20,11 +20,12 @@ from tenuto.model.evidence import Cut, Ending
 from tenuto.model.faults import Corrupt, Mistake, NoSupervisor, StorageFull
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.snapshot import Role
-from tenuto.model.work import WaitKind
+from tenuto.model.work import Task, WaitKind
+from tenuto.ports import Reader
+from tenuto.proof.simulation.laws import Laws
 from tenuto.proof.simulation.machine import Died
-
-if TYPE_CHECKING:
-    from tenuto.proof.simulation.universe import Universe
+from tenuto.proof.simulation.plan import Plan
+from tenuto.proof.simulation.virtual import VirtualClock
 
 OPERATOR = Caller(Role.OPERATOR, "operator")
 HOUR = 3600.0
@@ -42,6 +43,40 @@ SAYS = {
     "limit": 3,
     "fails": 1,
 }
+
+
+class Universe(Protocol):
+    """What people need of the world they live in."""
+
+    plan: Plan
+    laws: Laws
+    clock: VirtualClock
+    draining: bool
+
+    @property
+    def ground(self) -> Changing: ...
+
+    @property
+    def ledger(self) -> Reader: ...
+
+    @property
+    def desk(self) -> Desk | None: ...
+
+    def say(self, text: str) -> None: ...
+
+    def chance(self, command: Command) -> Random: ...
+
+    def tasks(self) -> tuple[Task, ...]: ...
+
+    async def asks(self, act: Callable[[Desk], Awaitable[object]], tries: int) -> bool: ...
+
+
+class Changing(Protocol):
+    """Where the world's files are."""
+
+    def changed(self, cwd: str) -> None: ...
+
+
 NOT_DONE = (Mistake, NoSupervisor, StorageFull, Corrupt, Died)
 
 
