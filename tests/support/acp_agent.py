@@ -83,9 +83,7 @@ class Steps:
     async def cancel(self, session_id: str, **_: Any) -> None:
         self._cancelled.set()
 
-    async def _step(
-        self, session: str, *, log: str = "", ask: str = "", pause: float = 0.0, say: str = ""
-    ) -> None:
+    async def _step(self, session: str, *, log: str = "", ask: str = "", pause: float = 0.0, say: str = "") -> None:
         assert self._client is not None
         if log:
             await self._client.session_update(session, start_tool_call(f"call-{log}", log))

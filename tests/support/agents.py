@@ -155,5 +155,3 @@ def logging(*words: str, pause: float = 0.0) -> dict[str, Any]:
     """Arguments of a shell tool: the words go into the log, one after the other."""
     command = f"; sleep {pause}; ".join(f"echo {word} >> log" for word in words)
     return {"command": command}
-
-

@@ -251,7 +251,8 @@ class Cycle:
         for command in reconcile.subjects(snapshot):
             if command.place is not None and not self._reaches(command):
                 return command.place.partition(":")[0]
-        talk, executor = snapshot.conversation, self._executor(snapshot)
+        talk = snapshot.conversation
+        executor: object = self._executor(snapshot)
         if talk is None or talk.place is None or not isinstance(executor, Placed) or executor.carries(talk.place):
             return None
         return talk.place.partition(":")[0]

@@ -129,9 +129,7 @@ class Conversing:
             self._going = None
             self.busy_until = self._clock.monotonic()
 
-    async def _turn(
-        self, command: wire.Command, marks: Marks, order: Turn, target: wire.Target, going: Going
-    ) -> None:
+    async def _turn(self, command: wire.Command, marks: Marks, order: Turn, target: wire.Target, going: Going) -> None:
         channel = going.channel
         session = await self._opened(channel, target, marks)
         if session is None:
@@ -398,5 +396,3 @@ def _ending(seen: Seen, scanner: FenceScanner, going: Going, cost: int | None) -
         cost=cost,
         currency=usage.currency,
     )
-
-

@@ -108,9 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return ANOTHER
-    return asyncio.run(
-        hosting(given.folder, given.name, given.adapter, given.connect, given.env_file, given.idle)
-    )
+    return asyncio.run(hosting(given.folder, given.name, given.adapter, given.connect, given.env_file, given.idle))
 
 
 if __name__ == "__main__":

@@ -200,6 +200,4 @@ class Program:
 
 async def end_carriers(attempt: str, grace: float) -> bool:
     """End everyone who carries this attempt; whether it was seen that nobody is left."""
-    return bool(
-        await processes.end_all(lambda: processes.carriers(ATTEMPT, attempt), grace=timedelta(seconds=grace))
-    )
+    return bool(await processes.end_all(lambda: processes.carriers(ATTEMPT, attempt), grace=timedelta(seconds=grace)))
