@@ -34,7 +34,7 @@ HOST = re.compile(r"[A-Za-z0-9.-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]{2,45}\]:[0-9
 
 @dataclass(frozen=True)
 class UnitRows:
-    """A database whose rows are units: its URL (shown to nobody), the statement that lists, and the one that records."""
+    """A database whose rows are units: its URL (never shown), the statement that lists, and the one that records."""
 
     url: str = field(repr=False)
     listing: str

@@ -324,9 +324,7 @@ class Reader(Protocol):
         """Tokens that were made by hand, revoked ones too, oldest first."""
         ...
 
-    def replayed(
-        self, scope: str, key: str, since: datetime | None = None
-    ) -> tuple[str, Mapping[str, Scalar]] | None:
+    def replayed(self, scope: str, key: str, since: datetime | None = None) -> tuple[str, Mapping[str, Scalar]] | None:
         """The digest and result a key was used with, if it was, at `since` or later."""
         ...
 

@@ -33,7 +33,8 @@ ALLOWED = {
         state scheduled_at live_at ended_at outcome detail signal exit_code output_bytes tokens_in tokens_out
         cost currency""",
     "command": """id revision kind task_id attempt_id conversation_id executor state epoch fence scopes created_at
-        payload digest deadline armed_at submitted_at settled_at evidence detail released_by verdict late target place""",
+        payload digest deadline armed_at submitted_at settled_at evidence detail released_by verdict late target
+        place""",
     "wait": "id revision task_id kind question opened_at subject until attempt_id closed_at closed_by answer",
     "wake": "id revision task_id kind reason not_before created_at anyway asked_by consumed_at consumed_by",
     "message": """id revision task_id sender kind policy text size state created_at not_before corrective carried_by

@@ -17,7 +17,18 @@ from tenuto.model.command import AttemptOutcome, Command
 from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Sighting
 from tenuto.model.faults import IllegalMove
-from tenuto.model.ids import ChainId, CommandId, ConversationId, LinkId, MessageId, ObservationId, TaskId, TextId, TokenId, WaitId
+from tenuto.model.ids import (
+    ChainId,
+    CommandId,
+    ConversationId,
+    LinkId,
+    MessageId,
+    ObservationId,
+    TaskId,
+    TextId,
+    TokenId,
+    WaitId,
+)
 from tenuto.model.lifecycle import (
     OPEN_COMMAND,
     AttemptState,

@@ -42,8 +42,8 @@ from tenuto.model.snapshot import Leadership, Role
 from tenuto.model.work import Acceptance, Agent, Wait
 from tenuto.ports import Fuse, NoFuse, Turn
 from tenuto.ports import Order as Ordered
-from tenuto.store.ledger import TableLedger
 from tenuto.sources.finding import SourceFinder
+from tenuto.store.ledger import TableLedger
 from tenuto.store.opening import open_registry
 from tenuto.transports.playbooks import PlaybookFolders
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from tests.surfaces.cli_world import LIVE, MISSING, NOW, FakeEntrances, Server, 
 from tenuto.engine.residency import Standing
 from tenuto.model.faults import Corrupt, Mistake, StorageFull, UnsupportedVersion
 from tenuto.surfaces import cli
-from tenuto.surfaces.cli import app, service
+from tenuto.surfaces.cli import app, client, door, service
 from tenuto.surfaces.cli.entrances import AlreadyLed, Check, Glance, NotSpawned, Proof
 from tenuto.surfaces.cli.exits import Exit
 
@@ -188,6 +190,25 @@ def test_a_leader_that_does_not_answer_is_not_stopped_and_named(
 ) -> None:
     assert ended(outside, "stop") == Exit.NO_SUPERVISOR
     assert "pid 4711 on here holds the lease and does not answer" in capsys.readouterr().err
+
+
+def test_one_that_hangs_is_named_with_its_mend(
+    outside: FakeEntrances, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hung = replace(LIVE, standing="stale-alive")
+    outside.spawned = AlreadyLed(hung)
+    assert ended(outside, "start") == Exit.NO_SUPERVISOR
+    assert "pid 4711 on here leads but has not renewed its lease" in capsys.readouterr().err
+    monkeypatch.setattr(door, "Client", partial(client.Client, answer=0.2))
+    over = threading.Event()
+    server.answers["stop"] = lambda asked: (over.wait(20), None)[1]
+    outside.glances = [hung]
+    try:
+        assert ended(outside, "restart") == Exit.NO_SUPERVISOR
+    finally:
+        over.set()
+    assert "kill -9 4711, then tenuto start" in capsys.readouterr().err
+    assert [asked.verb for asked in server.asked] == ["stop"], "silence is not asked again"
 
 
 def test_restart_never_starts_beside_the_old_one(

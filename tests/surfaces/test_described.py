@@ -81,9 +81,7 @@ def test_every_address_is_described() -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
 def test_it_answers_as_described(served: Served, operation: schemathesis.schemas.APIOperation) -> None:
-    @settings(
-        max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
-    )
+    @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
     @given(case=operation.as_strategy(), there=st.booleans())
     def answers(case: schemathesis.Case, there: bool) -> None:
         if there and case.path_parameters:

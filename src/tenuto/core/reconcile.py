@@ -99,9 +99,7 @@ def subjects(snapshot: Snapshot) -> tuple[Command, ...]:
     return tuple(wanted.values())
 
 
-def of_command(
-    command: Command, facts: CommandFacts, seen: Observation, *, over: bool = False
-) -> tuple[Finding, ...]:
+def of_command(command: Command, facts: CommandFacts, seen: Observation, *, over: bool = False) -> tuple[Finding, ...]:
     """What one command's journal and processes say of it now; `over`: the turn it belongs to is not live any more.
 
     A journal entry is written before the step it speaks of, so an entry that says nothing was begun is proof by

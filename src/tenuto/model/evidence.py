@@ -127,7 +127,7 @@ class WorkspaceKind(StrEnum):
 class WorkspaceFacts:
     """A task's directory: `cursor` is the digest progress is measured by, None when it cannot be told.
 
-    `ahead` and `behind` count commits against what the branch follows; `locked_since` is the age of a lock on its index.
+    `ahead` and `behind` count commits against what the branch follows; `locked_since` dates a lock on its index.
     """
 
     kind: WorkspaceKind

@@ -65,8 +65,8 @@ class FactKind(StrEnum):
     MESSAGE_DELIVERED = "message.delivered"
     MESSAGE_RETRIED = "message.retried"
     REPORT_RECORDED = "report.recorded"
-    TOKEN_MADE = "token.made"
-    TOKEN_REVOKED = "token.revoked"
+    TOKEN_MADE = "token.made"  # noqa: S105 - the name of an event
+    TOKEN_REVOKED = "token.revoked"  # noqa: S105 - the name of an event
     EXECUTOR_SETTLED = "executor.settled"
     LATE_WORD = "late.word"
     SAMPLE_TAKEN = "sample.taken"

@@ -275,7 +275,6 @@ DELIVERY = Lifecycle[DeliveryState, DeliveryEvent](
 WAITING_DELIVERY = frozenset({DeliveryState.DEFERRED, DeliveryState.RETRY_WAIT})
 
 
-
 class ChainState(StrEnum):
     OPEN = "open"
     COMPLETE = "complete"

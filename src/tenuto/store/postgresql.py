@@ -31,9 +31,7 @@ READING, WRITING, CONNECTING = 15.0, 8.0, 5
 CHANNEL = "tenuto_lease"
 #: A writer whose network is gone must not keep the leadership row locked for whoever waits to lead.
 _SESSION = "SET idle_in_transaction_session_timeout = '4s'; SET lock_timeout = '6s'"
-_DURABLE = (
-    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-)
+_DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 

@@ -152,9 +152,11 @@ _SPAWNED = select(func.count(), func.min(tables.task.c.created_at)).where(
     tables.task.c.spawned_by == bindparam("source"),
     bindparam("since") < tables.task.c.created_at,
 )
-_WAITING_SPAWNS = select(func.count()).where(
-    text("queued_at IS NOT NULL"), text("spawned_by IS NOT NULL"), text("started_at IS NULL")
-).select_from(tables.task)
+_WAITING_SPAWNS = (
+    select(func.count())
+    .where(text("queued_at IS NOT NULL"), text("spawned_by IS NOT NULL"), text("started_at IS NULL"))
+    .select_from(tables.task)
+)
 _NAMED = _oldest(tables.TOKEN, text("name IS NOT NULL"))
 _STATE = select(tables.task.c.state).where(_is(tables.TASK, "id"))
 _LOOKED = tables.task.c.look_at
@@ -465,9 +467,7 @@ class TableReader:
     def named_tokens(self) -> tuple[Token, ...]:
         return self._all(tables.TOKEN, _NAMED, most=NAMED)
 
-    def replayed(
-        self, scope: str, key: str, since: datetime | None = None
-    ) -> tuple[str, Mapping[str, Scalar]] | None:
+    def replayed(self, scope: str, key: str, since: datetime | None = None) -> tuple[str, Mapping[str, Scalar]] | None:
         with self._looking() as look:
             found = look.cells(_REPLAYED, scope=scope, key=key, since=0 if since is None else moment(since))
             return (str(found[0][0]), read_document(found[0][1])) if found else None

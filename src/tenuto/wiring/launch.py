@@ -44,9 +44,7 @@ def log_to(path: Path, *, also_stderr: bool) -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
-def foreground(
-    settings: Settings, *, detached: bool = False, fuse: Fuse | None = None, standby: bool = False
-) -> int:
+def foreground(settings: Settings, *, detached: bool = False, fuse: Fuse | None = None, standby: bool = False) -> int:
     """Lead and serve until stopped. 0 after a clean stop, 5 when another leads, 1 when the lease was lost.
 
     With `standby` it waits until nobody leads.

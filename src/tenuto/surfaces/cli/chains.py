@@ -96,7 +96,7 @@ def start(
         "title": title,
         "agent": agent,
         "playbook": playbook,
-        "authorization": {name: True for name in allow or ()} | {name: False for name in deny or ()},
+        "authorization": dict.fromkeys(allow or (), True) | dict.fromkeys(deny or (), False),
         "attempt_cap": attempt_cap,
         "max_units": max_units,
         "max_tasks": max_tasks,
