@@ -49,10 +49,12 @@ def drops_turns(supervisor: Supervisor) -> None:
     """A turn that was seen to begin is settled as one that never was."""
     honest = reconcile.of_command
 
-    def dropping(command: Command, facts: CommandFacts, seen: Observation) -> tuple[Finding, ...]:
+    def dropping(
+        command: Command, facts: CommandFacts, seen: Observation, *, over: bool = False
+    ) -> tuple[Finding, ...]:
         if command.state in (CommandState.ARMED, CommandState.SUBMITTED) and facts.mark in (Mark.ACCEPTED, Mark.ENDED):
             return (Undone(command, "nothing was seen of it", mendable=False, revoked=False),)
-        return honest(command, facts, seen)
+        return honest(command, facts, seen, over=over)
 
     reconcile.of_command = dropping
 

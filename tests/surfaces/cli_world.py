@@ -233,6 +233,10 @@ class FakeEntrances:
         self.reached.append(("serve_mcp",))
         return 0
 
+    def host(self, name: str, addresses: Sequence[str], token: Path, journal: Path | None) -> int:
+        self.reached.append(("host", name, tuple(addresses), token, journal))
+        return 0
+
     def doctor(self) -> Sequence[Check]:
         return self.checks
 

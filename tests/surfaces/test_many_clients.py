@@ -129,7 +129,7 @@ async def crowd(served: Served, callers: int, seconds: float, tmp_path: Path) ->
             for feed in feeds:
                 feed.cancel()
         events = [one for after in range(before, last, 1000) for one in await page(client, after)]
-    numbers = [one["n"] for one in events]
+    numbers = [int(str(one["n"])) for one in events]
     assert numbers == list(range(before + 1, last + 1))
     for told in tally.feeds:
         assert told == numbers, f"a feed lost {sorted(set(numbers) - set(told))[:5]} or told something twice"
@@ -147,7 +147,7 @@ async def quiet(client: httpx2.AsyncClient) -> int:
             found = await page(client, max(last, 0))
             if not found and last >= 0:
                 return last
-            last = found[-1]["n"] if found else last
+            last = int(str(found[-1]["n"])) if found else last
             if len(found) < 1000:
                 await asyncio.sleep(1.0)
 
