@@ -64,7 +64,11 @@ CHANGES: dict[str, tuple[Sequence[str], str, dict[str, Any]]] = {
         {"task": TASK, "evidence": "abc", "summary": "s"},
     ),
     "fail": (["fail", TASK, "--reason", "no"], "task.fail", {"task": TASK, "reason": "no"}),
-    "message": (["message", "send", TASK, "--file", "{words}"], "message.send", {"task": TASK, "text": "do it\n"}),
+    "message": (
+        ["message", "send", TASK, "--file", "{words}"],
+        "message.send",
+        {"task": TASK, "text": "do it\n", "policy": "next_turn"},
+    ),
     "checkpoint": (["checkpoint", "request", TASK], "checkpoint.request", {"task": TASK}),
     "policy": (
         ["policy", "set", RUN, "idle-delay=2min", "max-attempts=7", "auto-resume=manual"],

@@ -40,6 +40,7 @@ TELLS = {
     "run.show": ("run", "tasks"),
     "slots": ("slots", "free", "counts", "held", "line", "pending"),
     "token.list": ("tokens",),
+    "executor.list": ("executors",),
     "task.list": ("tasks",),
     "task.show": ("run", "task", "objective", "because", "attempts", "commands", "waits", "messages", "reports"),
     "task.assignment": ("task", "run", "title", "cwd", "objective", "acceptance"),

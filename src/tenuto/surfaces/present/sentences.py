@@ -57,7 +57,7 @@ SENTENCES: Mapping[FactKind, str] = {
     FactKind.COMMAND_ACKNOWLEDGED: "it is proven that it took effect",
     FactKind.COMMAND_AMBIGUOUS: "it is not known whether it took effect",
     FactKind.COMMAND_FAILED: "it is proven that nothing happened",
-    FactKind.COMMAND_RELEASED: "it was released by a person's verdict",
+    FactKind.COMMAND_RELEASED: "it was released by a verdict",
     FactKind.COMMAND_CANCELLED: "it was cancelled before it was armed",
     FactKind.WAIT_OPENED: "waiting ({kind}): {question}",
     FactKind.WAIT_CLOSED: "the wait is over, by {by}",
@@ -70,6 +70,12 @@ SENTENCES: Mapping[FactKind, str] = {
     FactKind.LATE_WORD: "came too late: {said} ({why})",
     FactKind.SAMPLE_TAKEN: "what is there was noted, to be compared",
     FactKind.FINDING: "found: {what}",
+    FactKind.CHAIN_STARTED: "a chain was started, by {by}",
+    FactKind.CHAIN_HANDED: "unit {unit} was handed over: {outcome}",
+    FactKind.CHAIN_RECORDED: "unit {unit} is recorded at its source: {outcome}",
+    FactKind.CHAIN_ADVANCED: "the chain goes on with unit {unit}, at position {position}",
+    FactKind.CHAIN_WAITS: "the chain waits: {because}",
+    FactKind.CHAIN_ENDED: "the chain ended ({state}): {because}",
     FactKind.RESTED: "not now: {sentence}",
 }
 
