@@ -72,6 +72,7 @@ def inspected(folder: Path, target: list[str], *more: str) -> dict[str, Any]:
 def arguments(tool: tools.Tool, given: Mapping[str, str]) -> list[str]:
     """The least a tool of the operator's takes, as the inspector wants it."""
     words = {"summary": "swept", "evidence": "yard", "reason": "rain", "text": "Hello", "question": "Which broom?"}
+    words["outcome"] = "done"
     more = {"task_wait": ["question"], "task_spawn": ["parent"]}.get(tool.name, [])
     needed = [*tool.schema(Role.OPERATOR)["required"], *more]
     known = {**words, **given, "request_id": f"i-{tool.name}", "prompt": "Sweep the roof.", "parent": given["task"]}

@@ -29,8 +29,8 @@ FAILURES = {
     "503": "no supervisor leads",
     "507": "the disk is full",
 }
-READING = ("400", "401", "403", "404", "408", "413", "415", "422", "429", "500", "503")
-CHANGING = (*READING, "409", "423", "507")
+READING = ("400", "401", "403", "404", "408", "413", "415", "422", "423", "429", "500", "503")
+CHANGING = (*READING, "409", "507")
 
 #: The keys that every success of a reading verb has.
 TELLS = {
