@@ -11,10 +11,12 @@ import fcntl
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.error
@@ -84,10 +86,11 @@ class Shell:
     process: subprocess.Popen[bytes] | None = None
     _session: str | None = None
     _number: int = 0
+    #: A short name of its own: the sockets of tmux have no room for the folder's.
+    tmux: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="tn-")))
 
     def __post_init__(self) -> None:
-        for name in ("work", "tmux"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        (self.folder / "work").mkdir(parents=True, exist_ok=True)
 
     @property
     def state(self) -> Path:
@@ -98,7 +101,7 @@ class Shell:
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "USER") if name in os.environ}
         return kept | {
             "HOME": str(self.folder),
-            "TMUX_TMPDIR": str(self.folder / "tmux"),
+            "TMUX_TMPDIR": str(self.tmux),
             "LOCAL_SHELL_MCP_WORKSPACE_ROOT": str(self.folder / "work"),
             "LOCAL_SHELL_MCP_STATE_DIR": str(self.state),
             "LOCAL_SHELL_MCP_HOST": "127.0.0.1",
@@ -143,8 +146,9 @@ class Shell:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait(LIMIT)
-        for each in (self.folder / "tmux").glob("tmux-*/*"):
+        for each in self.tmux.glob("tmux-*/*"):
             subprocess.run(["tmux", "-S", str(each), "kill-server"], check=False, capture_output=True, timeout=30)
+        shutil.rmtree(self.tmux, ignore_errors=True)
         import psutil
 
         for process in psutil.process_iter():
