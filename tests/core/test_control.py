@@ -286,10 +286,10 @@ def test_a_release_after_the_turn_or_the_task_leads_to_no_turn() -> None:
 
 
 def test_late_words() -> None:
-    assert control.late_word(b.IDLE, "complete", 1, b.NOW, b.new) is None
-    fenced = control.late_word(b.IDLE, "complete", 0, b.NOW, b.new)
+    assert control.late_word(b.IDLE, "complete", 1) is None
+    fenced = control.late_word(b.IDLE, "complete", 0)
     assert fenced is not None
     assert fenced.rung is Rung.LEASE
-    over = control.late_word(b.cancelled(b.IDLE), "complete", 1, b.NOW, b.new)
+    over = control.late_word(b.cancelled(b.IDLE), "complete", 1)
     assert over is not None
     assert over.rung is Rung.TERMINAL

@@ -265,7 +265,7 @@ def ready(snapshot: Snapshot, note: str, now: datetime, new: New) -> Outcome:
     return draft.commit()
 
 
-def late_word(snapshot: Snapshot, said: str, lease_number: int | None, now: datetime, new: New) -> Because | None:
+def late_word(snapshot: Snapshot, said: str, lease_number: int | None) -> Because | None:
     """Why a word from a conversation is too late to count; None when it counts."""
     if not tenancy.late(snapshot.task, lease_number):
         return None

@@ -126,7 +126,7 @@ class Helpers:
     must_lead: Callable[[], None]
     replay: Callable[[Caller, str | None, str, object], Done | None]
     key: Callable[[Caller, str, str | None, object, Mapping[str, Scalar]], Key | None]
-    in_time: Callable[[Caller, Snapshot, str, datetime], Awaitable[None]]
+    in_time: Callable[[Caller, Snapshot, str], Awaitable[None]]
     ring: Callable[[TaskId], None]
 
 
@@ -225,7 +225,7 @@ class Chains:
                         break
                     continue
                 if not snapshot.task.terminal:
-                    await self._help.in_time(caller, snapshot, "handoff", self._clock.now())
+                    await self._help.in_time(caller, snapshot, "handoff")
                 elif snapshot.task.disposition is not None and caller.role is not Role.OPERATOR:
                     raise Refused(f"the task is {snapshot.task.state}; the supervisor records that", field="task")
                 if _judged(snapshot.task, word):

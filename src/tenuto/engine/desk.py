@@ -472,7 +472,7 @@ class Desk:
                 return replay
             now = self._clock.now()
             if caller.task_id is not None:
-                await self._in_time(caller, self._snapshot(caller.task_id), "spawn", now)
+                await self._in_time(caller, self._snapshot(caller.task_id), "spawn")
             made = self._spawning.made(Source(caller.role, caller.task_id), asked, now)
             commit = replace(made.commit, key=self._key(caller, "spawn", key, asked, made.result))
             done = await self._committed(commit, made.result)
@@ -850,7 +850,7 @@ class Desk:
         if (replay := self._replay(caller, key, verb, task_id)) is not None:
             return replay
         if caller.task_id is not None:
-            await self._in_time(caller, self._snapshot(caller.task_id), verb, self._clock.now())
+            await self._in_time(caller, self._snapshot(caller.task_id), verb)
         looked = await self._cycle.look(self._snapshot(task_id))
         told: dict[str, Scalar] = {}
 
@@ -1060,7 +1060,7 @@ class Desk:
             snapshot = self._snapshot(task_id)
             now = self._clock.now()
             if told is None:
-                await self._in_time(caller, snapshot, verb, now)
+                await self._in_time(caller, snapshot, verb)
             outcome = act(snapshot, now)
             result |= told or {}
             if isinstance(outcome, Because):
@@ -1074,11 +1074,11 @@ class Desk:
                 return replace(done, effects=(Effect(task_id, True),))
         raise Conflict("the task is changing too fast; try again", field="task")
 
-    async def _in_time(self, caller: Caller, snapshot: Snapshot, verb: str, now: datetime) -> None:
+    async def _in_time(self, caller: Caller, snapshot: Snapshot, verb: str) -> None:
         """A word from a conversation that a later lease has fenced is shown, and refused."""
         if caller.role is Role.OPERATOR:
             return
-        because = control.late_word(snapshot, verb.split(" ", maxsplit=1)[0], caller.lease_number, now, self._mint.new)
+        because = control.late_word(snapshot, verb.split(" ", maxsplit=1)[0], caller.lease_number)
         if because is None:
             return
         task = snapshot.task

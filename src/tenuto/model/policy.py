@@ -36,7 +36,6 @@ class Policy:
     run_tokens: int | None = None
     run_cost: int | None = None
     fault_recoveries: int = 3
-    hand_over_grace: timedelta = 5 * S
     turn_limit: timedelta = 4 * H
     reconcile_separation: timedelta = 3 * S
     reconcile_age: timedelta = 120 * S
@@ -55,7 +54,6 @@ class Policy:
     spawn_window: timedelta = 10 * MIN
     ready_grace: timedelta = 30 * MIN
     lease_life: timedelta = 7200 * S
-    operator_turn_hold: timedelta = 10 * MIN
     suspect_page: timedelta = 120 * S
     suspect_network: timedelta = 180 * S
     suspect_tool: timedelta = 180 * S

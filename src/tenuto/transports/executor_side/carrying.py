@@ -112,7 +112,7 @@ def performer_of(told: Journal) -> Presence:
         return Presence.GONE
     if told.host == processes.identity_of(os.getpid()):
         return Presence.GONE
-    return Presence(processes.presence(told.host).value)
+    return processes.presence(told.host)
 
 
 def already(told: Journal) -> wire.FromExecutor:

@@ -125,7 +125,7 @@ def badge(seen: Journal) -> tuple[str, str]:
 
 
 def presence(who: processes.Identity) -> Presence:
-    return Presence(processes.presence(who).value)
+    return processes.presence(who)
 
 
 def facts(command: Command, seen: Journal, performer: Presence, agent: Presence) -> CommandFacts:
