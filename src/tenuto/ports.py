@@ -17,6 +17,7 @@ from tenuto.model.command import Armed, Attempt, Command, Outcome
 from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Observation, Sample, Sighting
 from tenuto.model.fact import Event, Scalar
+from tenuto.model.forge import BaseFacts, ForgePlace, Look, Merge, MergeAnswer, PullFacts, Unreachable
 from tenuto.model.ids import ChainId, CommandId, MessageId, RunId, TaskId, TextId
 from tenuto.model.message import Message
 from tenuto.model.snapshot import InLine, Leadership, Registry, Snapshot, Token
@@ -458,6 +459,34 @@ class UnitSources(Protocol):
 
     def name(self, place: SourcePlace) -> str:
         """What the source itself is called, however its place is spelled: the same for the same source."""
+        ...
+
+
+class Forge(Protocol):
+    """A host of one repository. Every method may block, and is called off the wheel's thread; none of them raises."""
+
+    def base(self, branch: str | None) -> BaseFacts | Unreachable:
+        """The branch that changes are merged to (None: the default one, as it is called now), and its commit."""
+        ...
+
+    def pull(self, number: int) -> Look:
+        """One pull request by its number, with the checks of its head."""
+        ...
+
+    def pulls(self, branch: str) -> tuple[PullFacts, ...] | Unreachable:
+        """Pull requests whose head is this branch of this repository, newest first; their checks are not asked for."""
+        ...
+
+    def merge(self, order: Merge) -> MergeAnswer:
+        """Merge exactly the expected head, once: a merge that stands already under this marker is found, not repeated."""
+        ...
+
+
+class Forges(Protocol):
+    """Finds hosts by their place."""
+
+    def open(self, place: ForgePlace) -> Forge:
+        """Raises Mistake for a place that cannot be."""
         ...
 
 
