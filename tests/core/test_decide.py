@@ -376,6 +376,17 @@ def test_only_a_stop_interrupts(state: TaskState) -> None:
     assert b.decided(b.with_task(b.with_live(), state=state)).intent is None
 
 
+def test_a_turn_that_outlives_its_own_claim_is_ended_after_the_grace_of_readiness() -> None:
+    grace = b.RUN.policy.ready_grace
+    said = replace(b.with_live(), task=b.claimed(snapshot=b.with_live()).task)
+    assert said.task.claim is not None
+    assert b.decided(said, now=said.task.claim.made_at + grace - b.S).intent is None
+    assert b.decided(said, now=said.task.claim.made_at + grace).intent == Interrupt(b.LIVE.id)
+    over = b.with_task(b.with_live(), state=TaskState.COMPLETED, ended_at=b.NOW)
+    assert b.decided(over, now=b.NOW + grace - b.S).intent is None
+    assert b.decided(over, now=b.NOW + grace).intent == Interrupt(b.LIVE.id)
+
+
 def test_a_claim_is_judged_before_any_other_turn() -> None:
     assert b.decided(b.claimed(snapshot=DUE)).intent == RunCheck()
     assert b.decided(replace(b.claimed(snapshot=DUE), commands=(b.CHECK,))).intent is None

@@ -125,12 +125,16 @@ def first(ladder: Iterable[rungs.Check], seen: Seen, now: datetime) -> Because |
 
 
 def _halt(seen: Seen, now: datetime) -> Interrupt | None:
-    """A stop always ends what is running, and a time limit holds without a host: with longer and longer pauses."""
+    """A stop always ends what is running, and a time limit holds without a host: with longer and longer pauses.
+
+    What goes on long after its work was said to be done is ours to end, too.
+    """
     snapshot = seen.snapshot
     live = snapshot.live
     if live is None or not seen.connected:
         return None
-    if snapshot.task.state is not TaskState.CANCELLED and not reconcile.outlasted(snapshot, seen.found.findings, now):
+    stopped = snapshot.task.state is TaskState.CANCELLED or slots.lingers(snapshot.task, snapshot.run.policy, now)
+    if not stopped and not reconcile.outlasted(snapshot, seen.found.findings, now):
         return None
     if any(command.kind is CommandKind.INTERRUPT for command in snapshot.commands):
         return None

@@ -142,6 +142,15 @@ def closes_at(task: Task, policy: Policy) -> datetime | None:
     return task.ready_at + policy.ready_grace
 
 
+def lingers(task: Task, policy: Policy, now: datetime) -> bool:
+    """Whether a turn of work that is said to be done, or is over, has had its time to end by itself.
+
+    The time is that of a signal of readiness: the turn that said it may still tidy up.
+    """
+    done = task.ended_at if task.terminal else task.claim.made_at if task.claim is not None else None
+    return done is not None and now - done >= policy.ready_grace
+
+
 def occupancy(task: Task, live: Attempt | None, sent: Command | None, policy: Policy, now: datetime) -> Held:
     """What an active task does with its slot. `sent` is the command of its live turn."""
     since = live.live_at if live is not None and live.live_at is not None else None

@@ -329,6 +329,14 @@ ALL: tuple[Scenario, ...] = (
         expects=FACTS({Fact.TASK_CLAIMED}),
     ),
     Scenario(
+        "lingers",
+        "await never",
+        script=_claim_in_turn,
+        acceptance=checked,
+        policy={"ready_grace": SECOND / 2, "interrupt_grace": SECOND / 10},
+        expects=FACTS({Fact.TASK_CLAIMED}),
+    ),
+    Scenario(
         "cancel",
         "await never",
         script=_cancel,
