@@ -111,7 +111,22 @@ class Steer:
     turn: str
 
 
-Order = Turn | Check | Halt | Steer
+@dataclass(frozen=True)
+class TakeOver:
+    """An order to have a tool server give one of its sessions to a new run, in place of `run`.
+
+    `label` goes along as the call's label, so that the server's own log tells which call was this command's. `cwd` is
+    the task's directory: a server that is only known there is found by it.
+    """
+
+    server: str
+    session: str
+    run: str | None
+    label: str
+    cwd: str
+
+
+Order = Turn | Check | Halt | Steer | TakeOver
 
 
 class Executor(Protocol):
@@ -119,8 +134,8 @@ class Executor(Protocol):
 
     name: str
 
-    def connected(self) -> bool:
-        """Whether commands can be handed over now."""
+    def connected(self, conversation: str | None = None) -> bool:
+        """Whether commands can be handed over now: those for this conversation, or those that begin one."""
         ...
 
     def objection(self, agent: Agent, cwd: str) -> tuple[str, str] | None:
@@ -177,6 +192,15 @@ class Steering(Protocol):
 
     def can_steer(self, turn: Command) -> bool:
         """Whether the turn that this command began would take words now."""
+        ...
+
+
+@runtime_checkable
+class Taking(Protocol):
+    """An executor that can have a tool server give a session to a new run, through that server's own tools."""
+
+    async def refusal(self, facts: ToolFacts, cwd: str) -> str | None:
+        """Why that cannot be asked of this session's server now; None when it can. Nothing is changed by asking."""
         ...
 
 
@@ -478,7 +502,7 @@ class Forge(Protocol):
         ...
 
     def merge(self, order: Merge) -> MergeAnswer:
-        """Merge exactly the expected head, once: a merge that stands already under this marker is found, not repeated."""
+        """Merge exactly the expected head, once: a merge that stands under this marker is found and not repeated."""
         ...
 
 

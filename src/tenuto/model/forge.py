@@ -74,7 +74,7 @@ class NoPull:
 
 @dataclass(frozen=True)
 class Unreachable:
-    """The host could not be asked, or did not answer; nothing is known. Ask again after `after` seconds at the least."""
+    """The host could not be asked, or did not answer; nothing is known. `after`: seconds to wait at the least."""
 
     why: str
     after: float = 0.0
@@ -109,10 +109,14 @@ class Merged:
 
 @dataclass(frozen=True)
 class NotMerged:
-    """The host refused, and nothing was merged. `moved`: the head or the base is another commit than was expected."""
+    """The host refused, and nothing was merged.
+
+    `moved`: the head or the base is another commit than was expected. `after`: seconds to wait where the host was busy.
+    """
 
     why: str
     moved: bool = False
+    after: float = 0.0
 
 
 @dataclass(frozen=True)
