@@ -1,0 +1,170 @@
+"""The one step of a chain: record what is not recorded, then give the next unit away, as far as that may be now.
+
+Everybody who wants a chain to go on calls it: the agent that hands off, the operator, and the supervisor itself.
+Whoever comes second finds it done, because links are unique in the registry. A chain that may not go on says why, and
+when it is looked at again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from tenuto.core import chain as rules
+from tenuto.core.chain import Resolution
+from tenuto.engine.chaining.asked import AT_WORK, LISTED, OUT_OF_ORDER, PRESSED, TRIES, WAITS, Stepped
+from tenuto.engine.chaining.books import Books
+from tenuto.engine.chaining.recording import Recording, Settled, came_to, given_up
+from tenuto.engine.chaining.units import Units
+from tenuto.engine.spawning import Source, Spawn, Spawning
+from tenuto.model.chain import Board, Chain, Link, Outcome, Standing
+from tenuto.model.change import Commit
+from tenuto.model.fact import Fact, FactKind, Scalar
+from tenuto.model.faults import Conflict, Mistake, Refused
+from tenuto.model.ids import ChainId, LinkId, TaskId
+from tenuto.model.lifecycle import ChainEvent, ChainState
+from tenuto.model.snapshot import Role
+from tenuto.model.work import Task
+
+
+class Advance:
+    """The step, and what it is made of."""
+
+    def __init__(self, books: Books, units: Units, recording: Recording, spawning: Spawning) -> None:
+        self._books = books
+        self._units = units
+        self._recording = recording
+        self._spawning = spawning
+
+    async def step(self, chain_id: ChainId, *, asked: bool, of: TaskId | None, now_on: bool) -> Stepped:
+        """`of`: on behalf of this task, whose successor it must be; `now_on`: also while its task still lives."""
+        async with self._books.turn(chain_id):
+            for _ in range(TRIES):
+                chain = self._books.chain(chain_id)
+                link = self._books.last(chain)
+                if link is not None and of is not None and link.task_id != of:
+                    return Stepped(chain, link.task_id, "it was handed over before")
+                stepped = await self._once(chain, link, asked=asked, now_on=now_on)
+                if stepped is not None:
+                    return stepped
+        raise Conflict("the chain is changing too fast; try again", field="chain")
+
+    async def _once(self, chain: Chain, link: Link | None, *, asked: bool, now_on: bool) -> Stepped | None:
+        """One commit of a step; None: look again."""
+        if link is None:
+            return await self.onward(chain, None, None)
+        snapshot = self._books.snapshot(link.task_id)
+        task = snapshot.task
+        if link.command_id is not None and link.recorded_at is None:
+            return await self._settled(chain, link, now_on=now_on)
+        if link.recorded_at is None:
+            if not task.terminal:
+                return await self._at_work(chain, task, f"unit {link.unit} is being worked on")
+            if task.disposition is not None and given_up(task):
+                return await self._recording.give_up(chain, link, task)
+            await self._recording.arm(chain, link, snapshot, came_to(chain, link, task))
+            return None
+        if link.outcome is Outcome.GIVEN_UP and not asked:
+            return Stepped(chain, None, chain.reason or "its last task was stopped by a person")
+        if not (task.terminal or now_on or link.handed_at is not None):
+            return await self._at_work(chain, task, f"unit {link.unit} is recorded; its task has not handed over")
+        return await self.onward(chain, link, None)
+
+    async def _at_work(self, chain: Chain, task: Task, why: str) -> Stepped:
+        """Leave a chain to its task; its own moment is put off where it has come."""
+        if chain.look_at is not None and chain.look_at <= self._books.clock.now():
+            await self._books.put(replace(chain, look_at=self._books.clock.now() + AT_WORK), Commit(), why)
+        return Stepped(self._books.chain(chain.id), task.id, why)
+
+    async def _settled(self, chain: Chain, link: Link, *, now_on: bool) -> Stepped | None:
+        """Write the record at its source; where it stands, all that follows from it is one transaction."""
+        match await self._recording.perform(chain, link):
+            case Settled(counted, recorded, commit, ended) if ended or now_on or link.handed_at is not None:
+                return await self.onward(counted, recorded, commit)
+            case Settled(counted, _, commit, _):
+                waiting = replace(counted, revision=chain.revision + 1, look_at=self._books.clock.now() + AT_WORK)
+                if not await self._books.commit(commit.then(Commit(puts=(waiting,)))):
+                    return None
+                return Stepped(waiting, link.task_id, f"unit {link.unit} is recorded; its task has not handed over")
+            case other:
+                return other
+
+    async def onward(self, chain: Chain, link: Link | None, before: Commit | None) -> Stepped | None:
+        """Give the next unit away, or say why not; `before` goes into the same transaction."""
+        commit, now = before or Commit(), self._books.clock.now()
+        if chain.state is not ChainState.OPEN:
+            return await self._books.put(replace(chain, look_at=None), commit, chain.reason or str(chain.state))
+        try:
+            board = await self._units.board(chain.source)
+        except Refused as why:
+            return await self._books.wait(chain, commit, str(why), OUT_OF_ORDER)
+        if (cap := rules.capped(chain, self._units.cost(chain), now)) is not None:
+            return await self._books.end(chain, commit, ChainEvent.CAP_REACHED, cap)
+        found = self._units.resolve(chain, board, link)
+        match found.standing:
+            case Standing.COMPLETE:
+                return await self._books.end(chain, commit, ChainEvent.EXHAUSTED, found.because)
+            case Standing.BLOCKED | Standing.IN_FLIGHT:
+                return await self._books.wait(chain, commit, found.because, WAITS)
+            case Standing.ELIGIBLE:
+                return await self._give(chain, link, commit, board, found)
+            case _ as never:
+                assert_never(never)
+
+    async def _give(
+        self, chain: Chain, link: Link | None, commit: Commit, board: Board, found: Resolution
+    ) -> Stepped | None:
+        envelope = self._units.envelope(chain, board, found, link)
+        name = found.unit or ""
+        key = rules.cursor_key(envelope.cursor)
+        twin = next((one for one in self._books.ledger.links(chain.id, LISTED) if one.key == key), None)
+        if twin is not None:
+            why = f"the source did not advance since unit {name} was given to task {twin.task_id}"
+            return await self._books.wait(chain, commit, why, WAITS)
+        attempt = self._books.ledger.tried(chain.id).get(name, 0) + 1
+        unit = board.unit(name)
+        title = unit.title if unit is not None else ""
+        asked = Spawn(
+            prompt=rules.render(envelope, attempt, title),
+            title=f"{name}: {title}" if title else name,
+            playbook=chain.playbook,
+            run=chain.run_id,
+            parent=link.task_id if link is not None else None,
+            cwd=chain.cwd,
+            agent=chain.agent,
+        )
+        async with self._spawning.lock:
+            now = self._books.clock.now()
+            try:
+                made = self._spawning.made(Source(Role.OPERATOR, None, chain.id), asked, now)
+            except Mistake as why:
+                return await self._books.wait(chain, commit, f"the next task cannot be made: {why}", PRESSED)
+            following = Link(
+                id=LinkId(self._books.mint.new("link")),
+                revision=1,
+                chain_id=chain.id,
+                position=chain.position + 1,
+                predecessor=link.task_id if link is not None else None,
+                task_id=made.task_id,
+                unit=name,
+                place=self._units.name(chain.source),
+                key=key,
+                attempt=attempt,
+                made_at=now,
+            )
+            moved = replace(
+                chain,
+                revision=chain.revision + 1,
+                position=following.position,
+                look_at=now + AT_WORK,
+                reason="; ".join(found.notes) or None,
+            )
+            data: dict[str, Scalar] = {"chain": chain.id, "unit": name, "position": following.position}
+            fact = Fact(FactKind.CHAIN_ADVANCED, chain.run_id, made.task_id, data)
+            whole = commit.then(made.commit).then(Commit(puts=(moved, following), facts=(fact,)))
+            self._books.fuse.burn("advance.before_commit")
+            done = await self._books.commit(whole)
+        if not done:
+            return None
+        self._books.fuse.burn("advance.committed")
+        return Stepped(moved, made.task_id, f"unit {name} was given to task {made.task_id}")

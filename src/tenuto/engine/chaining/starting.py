@@ -1,0 +1,90 @@
+"""Beginning a chain: its rule is checked, and written with its run.
+
+What cannot be is refused by the name of its field, and has made nothing. A chain that nothing would ever stop is not
+begun.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tenuto.engine.calling import Caller, Done
+from tenuto.engine.chaining.asked import Start
+from tenuto.engine.chaining.books import Books
+from tenuto.engine.chaining.units import Units
+from tenuto.model.chain import ATTEMPT_CAPS, GOAL_BYTES, Chain, canonical_repo, permits, said
+from tenuto.model.change import Commit, Committed, Replayed
+from tenuto.model.fact import Fact, FactKind, Scalar
+from tenuto.model.faults import Conflict, Mistake
+from tenuto.model.ids import ChainId, RunId
+from tenuto.model.lifecycle import ChainState, RunState
+from tenuto.model.policy import Policy
+from tenuto.model.work import AutoResume, Run
+
+
+class Starting:
+    """Makes chains."""
+
+    def __init__(self, books: Books, units: Units, defaults: Policy) -> None:
+        self._books = books
+        self._units = units
+        self._defaults = defaults
+
+    async def start(self, caller: Caller, asked: Start, key: str | None) -> Done:
+        """Make a chain; its first task is the first step. Raises Mistake with the field to mend."""
+        if (replay := self._books.help.replay(caller, key, "chain start", asked)) is not None:
+            return replay
+        asked = _checked(asked)
+        await self._units.board(asked.source)
+        now, new = self._books.clock.now(), self._books.mint.new
+        title = (asked.title.strip() or asked.goal.strip().splitlines()[0])[:200]
+        run = Run(RunId(new("run")), 1, title, RunState.OPEN, AutoResume.ON, self._defaults, None, now)
+        chain = Chain(
+            id=ChainId(new("chain")),
+            revision=1,
+            run_id=run.id,
+            state=ChainState.OPEN,
+            goal=asked.goal,
+            repo=asked.repo,
+            selector=asked.selector,
+            source=asked.source,
+            authorization=asked.authorization,
+            caps=asked.caps,
+            attempt_cap=asked.attempt_cap,
+            cwd=asked.cwd,
+            created_at=now,
+            agent=asked.agent,
+            playbook=asked.playbook,
+            look_at=now,
+        )
+        result: dict[str, Scalar] = {"chain": chain.id, "run": run.id}
+        facts = (
+            Fact(FactKind.RUN_CREATED, run.id, None, {"title": title}),
+            Fact(FactKind.CHAIN_STARTED, run.id, None, {"chain": chain.id, "by": caller.name}),
+        )
+        commit = Commit(
+            puts=(run, chain), facts=facts, key=self._books.help.key(caller, "chain start", key, asked, result)
+        )
+        outcome = await self._books.ledger.commit(commit)
+        if isinstance(outcome, Replayed):
+            return Done(outcome.result, replayed=True)
+        if not isinstance(outcome, Committed):
+            raise Conflict("something changed meanwhile; try again")
+        return Done(result)
+
+
+def _checked(asked: Start) -> Start:
+    said(asked.goal, "goal", GOAL_BYTES)
+    said(asked.selector, "selector")
+    if asked.caps.none:
+        raise Mistake("a chain needs a cap that stops it: units, tasks, hours or cost", field="max_units")
+    for field, cap in (("max_units", asked.caps.units), ("max_tasks", asked.caps.tasks)):
+        if cap is not None and cap < 1:
+            raise Mistake(f"{field} is at least 1", field=field)
+    least, most = ATTEMPT_CAPS
+    if not least <= asked.attempt_cap <= most:
+        raise Mistake(f"attempt_cap is from {least} to {most}", field="attempt_cap")
+    if (asked.agent is None) == (asked.playbook is None):
+        raise Mistake("name a program or a playbook that works on the units", field="agent")
+    allowed = permits(dict(asked.authorization))
+    return replace(asked, repo=canonical_repo(asked.repo), authorization=allowed)
