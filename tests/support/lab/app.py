@@ -1,0 +1,84 @@
+"""The chat site over HTTP: its page, its stream of states, and where turns are posted.
+
+A page holds one long answer open and is told the whole state as often as it changes, at most every 30 ms. What the
+extension is made of is served too, under /__extension__/, for tests of page code without an extension.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from tests.support.lab.state import Site
+
+HERE = Path(__file__).parent
+EXTENSION = HERE.parents[2] / "extension"
+CHALLENGE = """<!doctype html><html><head><title>Just a moment...</title></head><body><div id="challenge-running"></div>
+<p>Checking if the site connection is secure</p></body></html>"""
+NOT_CACHED = {"Cache-Control": "no-store"}
+
+
+def application(site: Site) -> Starlette:
+    """The site as an ASGI application."""
+
+    async def page(request: Request) -> Response:
+        if site.challenge:
+            return HTMLResponse(CHALLENGE, status_code=403, headers=NOT_CACHED)
+        return HTMLResponse((HERE / "page" / "site.html").read_text("utf-8"), headers=NOT_CACHED)
+
+    async def blank(request: Request) -> Response:
+        return HTMLResponse("<!doctype html><html><head><title>blank</title></head><body></body></html>")
+
+    async def events(request: Request) -> Response:
+        identity, document = request.query_params.get("conversation") or None, request.query_params["document"]
+
+        async def told() -> AsyncIterator[str]:
+            version = -1
+            while True:
+                snapshot = site.snapshot(identity, document)
+                if snapshot["version"] != version:
+                    version = snapshot["version"]
+                    yield json.dumps(snapshot) + "\n"
+                    await anyio.sleep(0.03)
+                else:
+                    await site.after(version, 10.0)
+                    if site.version == version:
+                        yield "\n"
+
+        return StreamingResponse(told(), media_type="application/x-ndjson", headers=NOT_CACHED)
+
+    async def turn(request: Request) -> Response:
+        told = await request.json()
+        host = request.headers.get("host", "")
+        verdict = await site.take(told.get("conversation"), str(told["text"]), str(told["document"]), host)
+        if verdict is None:
+            return Response(status_code=502)
+        return JSONResponse(verdict)
+
+    async def stop(request: Request) -> Response:
+        site.stop(str((await request.json())["conversation"]))
+        return JSONResponse({})
+
+    async def pressed(request: Request) -> Response:
+        site.pressed.append(str((await request.json())["button"]))
+        return JSONResponse({})
+
+    routes: list[Route | Mount] = [
+        Route("/lab/events", events),
+        Route("/lab/turn", turn, methods=["POST"]),
+        Route("/lab/stop", stop, methods=["POST"]),
+        Route("/lab/pressed", pressed, methods=["POST"]),
+        Mount("/lab/page", StaticFiles(directory=HERE / "page")),
+        Mount("/__extension__", StaticFiles(directory=EXTENSION, check_dir=False)),
+        Route("/__blank__", blank),
+        Route("/__blank__/{rest:path}", blank),
+        Route("/{rest:path}", page),
+    ]
+    return Starlette(routes=routes)
