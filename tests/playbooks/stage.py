@@ -72,7 +72,7 @@ class Hall:
 
     # -- ports.Executor
 
-    def connected(self) -> bool:
+    def connected(self, conversation: str | None = None) -> bool:
         return not self.away
 
     def objection(self, agent: Agent, cwd: str) -> tuple[str, str] | None:

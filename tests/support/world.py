@@ -96,7 +96,7 @@ class Played:
     orders: dict[CommandId, Ordered] = field(default_factory=dict)
     journal: dict[CommandId, CommandFacts] = field(default_factory=dict)
 
-    def connected(self) -> bool:
+    def connected(self, conversation: str | None = None) -> bool:
         return self.reachable
 
     def objection(self, agent: Agent, cwd: str) -> tuple[str, str] | None:

@@ -46,7 +46,7 @@ EXAMPLES: dict[str, wire.Frame] = {
         registry=REGISTRY,
         capabilities=("send", "steer", "interrupt", "open", "close"),
         serves=(PAGE,),
-        journal=(wire.Entry(COMMAND, Mark.ACCEPTED, 7, "send", PAGE), wire.Entry(OTHER, Mark.REVOKED, 6)),
+        journal=(wire.Entry(COMMAND, Mark.ACCEPTED, 7, "send", PAGE, TASK), wire.Entry(OTHER, Mark.REVOKED, 6)),
         software="tenuto-extension 0.1.0",
     ),
     "welcome": wire.Welcome(
@@ -106,6 +106,8 @@ EXAMPLES: dict[str, wire.Frame] = {
     ),
     "serving": wire.Serving((PAGE, "https://chat.example/c/43")),
     "ask": wire.Ask("approval-3", wire.Question.OPERATOR, "the page shows an approval card", PAGE),
+    "over": wire.Over((COMMAND, OTHER)),
+    "forget": wire.Forget((OTHER,)),
     "ping": wire.Ping(3),
     "pong": wire.Pong(3),
 }

@@ -13,7 +13,9 @@ from tests.support.world import NOW
 from tests.wire.frames import COMMAND, EXAMPLES, OTHER, REGISTRY
 from tests.wire.pair import NAME, End, Paired, paired, said, until
 
+from tenuto.engine.orphans import Orphan, Strangers
 from tenuto.model.evidence import Mark, Presence, Rank
+from tenuto.model.fact import FactKind
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.lifecycle import CommandState, TaskState
 from tenuto.transports import wire
@@ -164,6 +166,44 @@ async def test_a_command_that_nobody_here_knows_holds_the_executor(tmp_path: Pat
         assert it.bridge.accept_stranger(NAME, COMMAND)
         assert remote(it).connected()
         assert it.bridge.troubles() == []
+
+
+async def test_a_stranger_that_names_its_conversation_holds_no_other(tmp_path: Path) -> None:
+    async with paired(tmp_path) as it:
+        entry = wire.Entry(COMMAND, Mark.ACCEPTED, 1, "send", "https://chat.example/c/42")
+        await ready(it, hello(it, epoch=1, journal=(entry,)))
+        assert remote(it).connected()
+        assert remote(it).connected("https://chat.example/c/43")
+        assert not remote(it).connected("https://chat.example/c/42")
+        (trouble,) = it.bridge.troubles()
+        assert "Nothing is sent to https://chat.example/c/42 until" in trouble
+
+
+async def test_a_stranger_whose_task_is_known_makes_it_wait_for_a_person_and_holds_nothing_else(tmp_path: Path) -> None:
+    async with paired(tmp_path) as it:
+        task_id = await it.create()
+        done = asyncio.Event()
+
+        def waits(name: str, command: CommandId) -> None:
+            assert it.bridge.accept_stranger(name, command)
+            done.set()
+
+        strangers = Strangers(it.ledger, it.clock, it.minter, 20, waits)
+        it.bridge.hooks = replace(
+            it.bridge.hooks,
+            stranger=lambda name, entry: strangers.note(name, Orphan(entry.command, entry.task, entry.mark.value)),
+        )
+        entries = (wire.Entry(COMMAND, Mark.ACCEPTED, 1, task=task_id), wire.Entry(OTHER, Mark.BEGUN, 1))
+        await ready(it, hello(it, epoch=1, journal=entries))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(strangers.run())
+            await asyncio.wait_for(done.wait(), 20)
+            strangers.stop()
+        assert [wait.question for wait in it.desk.waits(task_id) if COMMAND in wait.question]
+        assert it.bridge.standings()[0].strangers == (OTHER,), "whose task nobody knows holds all of it"
+        whats = [str(e.fact.data.get("what")) for e in it.desk.events(0, 1000) if e.fact.kind is FactKind.FINDING]
+        assert any(COMMAND in what for what in whats)
+        assert any(OTHER in what for what in whats)
 
 
 async def armed(it: Paired) -> tuple[TaskId, CommandId]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 from collections import Counter
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tests.support.world import OPERATOR
 from tests.wire.pair import NAME, Burning, Died, End, paired, reborn, said, until
 
 from tenuto.model.lifecycle import CommandState, TaskState
+from tenuto.transports.host import claim, journal
 
 pytestmark = pytest.mark.anyio
 
@@ -191,3 +194,23 @@ async def test_a_supervisor_that_dies_while_it_revokes_concludes_nothing_by_itse
             states = sorted(command.state for command in it.desk.commands(task_id=task_id))
             assert states == [CommandState.ACKNOWLEDGED, CommandState.FAILED], point
             await it.executor.end()
+
+
+async def test_what_is_long_over_is_forgotten_when_the_registry_says_so(tmp_path: Path) -> None:
+    async with paired(tmp_path) as it:
+        it.turns.by_itself = said(evidence="commit abc")
+        it.executor.begin(it.group, it.connect)
+        await it.joined()
+        await it.over(await it.create())
+        (first,) = it.turns.effects
+        await it.over(await it.create())
+        second = it.turns.effects[-1]
+        await it.executor.end()
+        folder, now = it.executor.folder, it.clock.now()
+        for command in (first, second):
+            os.utime(claim.path_of(str(folder), command), (now.timestamp(),) * 2)
+        it.bridge._forgettable = lambda command: command == first
+        it.clock.move(timedelta(days=2))
+        it.executor.begin(it.group, it.connect)
+        await until(lambda: journal.held(folder) == (second,))
+        assert it.ledger.command(first) is not None, "only the journal forgets"

@@ -285,8 +285,8 @@ class Cycle:
         return self._executors.get(name)
 
     def _connected(self, snapshot: Snapshot) -> bool:
-        executor = self._executor(snapshot)
-        return executor is not None and executor.connected()
+        executor, talk = self._executor(snapshot), snapshot.conversation
+        return executor is not None and executor.connected(talk.identity if talk is not None else None)
 
     @staticmethod
     def executor_of(carrier: str) -> str:

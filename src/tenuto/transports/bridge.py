@@ -1,8 +1,9 @@
 """The supervisor's side of the executor wire: who may connect, who is connected, and what they said last.
 
 One connection per executor counts: a newer instance takes the place of an older one. A command that an executor's
-journal holds and the registry does not know holds that executor until a person has looked, and one that has served a
-later epoch is not commanded at all. What follows from anything that is said here is for the core.
+journal holds and the registry does not know holds the conversation it was for, or all of that executor where it names
+none, until its task waits for a person or a person has looked. One that has served a later epoch is not commanded at
+all. What follows from anything that is said here is for the core.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ KEPT: Final = 4096
 """Of how many commands the last word is remembered."""
 
 HARMLESS: Final = frozenset({Mark.NONE, Mark.REVOKED, Mark.FAILED})
+OVER: Final = 1000
+"""Of how many commands at once an executor may ask whether it may forget them."""
+
 KNOCKS: Final = 64
 """Connections that may be greeting at once."""
 
@@ -62,6 +66,10 @@ class Known:
     #: Commands whose order nobody can send, and why.
     unsendable: dict[CommandId, str] = field(default_factory=dict)
 
+    def held(self, conversation: str | None) -> bool:
+        """Whether something that nobody here knows may have been done in this conversation, or who knows where."""
+        return any(entry.conversation in (None, conversation) for entry in self.strangers.values())
+
     def remember(self, command: CommandId, told: wire.CommandSeen) -> None:
         self.last.pop(command, None)
         self.last[command] = told
@@ -77,10 +85,14 @@ class Hooks:
     changed: Callable[[str], None] = lambda executor: None
     observed: Callable[[str, wire.Observation, datetime], None] = lambda executor, observation, at: None
     asked: Callable[[str, wire.Ask], None] = lambda executor, question: None
+    stranger: Callable[[str, wire.Entry], None] = lambda executor, entry: None
 
 
 class Bridge:
     """All remote executors of one supervisor. `known` says whether the registry has a command; `profiles` is a digest.
+
+    `settled` says whether a person has looked at one that it has not, `forgettable` whether one was settled so long ago
+    that nobody will ask for it.
 
     Serve sockets only while leading: `lead` says with which epoch.
     """
@@ -94,6 +106,7 @@ class Bridge:
         known: Callable[[CommandId], bool],
         hooks: Hooks | None = None,
         settled: Callable[[CommandId], bool] = lambda command: False,
+        forgettable: Callable[[CommandId], bool] = lambda command: False,
         profiles: Callable[[], str | None] = lambda: None,
         heartbeat: float = HEARTBEAT,
     ) -> None:
@@ -103,6 +116,7 @@ class Bridge:
         self.hooks = hooks or Hooks()
         self._command_known = known
         self._settled = settled
+        self._forgettable = forgettable
         self._profiles = profiles
         self._heartbeat = heartbeat
         self._epoch = 0
@@ -250,6 +264,10 @@ class Bridge:
                 self.hooks.changed(name)
             case wire.Ask():
                 self.hooks.asked(name, frame)
+            case wire.Over(commands):
+                gone = tuple(command for command in commands[:OVER] if self._forgettable(command))
+                if gone:
+                    await line.send(wire.Forget(gone))
             case wire.Observation():
                 self._observed(frame, line, known, name)
             case (
@@ -260,7 +278,7 @@ class Bridge:
                 if told is not None:
                     known.remember(frame.command, told)
                 line.says(frame)
-            case wire.Hello() | wire.Welcome() | wire.Command() | wire.Revoke() | wire.Inquire():
+            case wire.Hello() | wire.Welcome() | wire.Command() | wire.Revoke() | wire.Inquire() | wire.Forget():
                 raise wire.WireError(wire.Refused.MALFORMED, f"{frame.frame} is not said here")
             case _ as never:
                 assert_never(never)
@@ -276,6 +294,8 @@ class Bridge:
         }
         line.ready = True
         _LOG.info("%s is connected", name)
+        for entry in known.strangers.values():
+            self.hooks.stranger(name, entry)
         for entry in line.hello.journal:
             if entry.command not in known.strangers:
                 self.hooks.ring(entry.command)
@@ -299,7 +319,7 @@ class Bridge:
         return self._executors.setdefault(name, Known())
 
     def accept_stranger(self, name: str, command: CommandId) -> bool:
-        """A person has looked at a command that only the executor knows; whether it was one."""
+        """A command that only the executor knows is seen to: by a person, or by its task that waits for one."""
         return self.known(name).strangers.pop(command, None) is not None
 
     def standings(self) -> Sequence[Standing]:
@@ -314,7 +334,8 @@ class Bridge:
                 told.append(known.trouble)
             told += [
                 f"{name} has carried out {command} ({entry.mark}), which this registry does not know: it is older than "
-                f"what was done. Nothing is sent to {name} until: tenuto executor settle {name} {command}"
+                f"what was done. Nothing is sent to {entry.conversation or name} until: "
+                f"tenuto executor settle {name} {command}"
                 for command, entry in sorted(known.strangers.items())
             ]
         return told

@@ -40,9 +40,9 @@ class RemoteExecutor:
         line = self._known.line
         return line if line is not None and line.open else None
 
-    def connected(self) -> bool:
-        """Whether it is connected, has the epoch written down, and nothing of it is held."""
-        return self._line() is not None and not self._known.strangers
+    def connected(self, conversation: str | None = None) -> bool:
+        """Whether it is connected, has the epoch written down, and nothing of it, or of this conversation, is held."""
+        return self._line() is not None and not self._known.held(conversation)
 
     def capable(self, capability: str) -> bool:
         """Whether it says that it can do this (steer, open, close, probe)."""

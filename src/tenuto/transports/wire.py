@@ -105,6 +105,7 @@ class Entry:
     epoch: int
     kind: str | None = None
     conversation: str | None = None
+    task: TaskId | None = None
 
 
 @dataclass(frozen=True)
@@ -368,6 +369,22 @@ class Ask:
 
 
 @dataclass(frozen=True)
+class Over:
+    """Executor: commands of its journal that ended long ago, oldest first. May their places be given up?"""
+
+    frame: ClassVar[str] = "over"
+    commands: tuple[CommandId, ...]
+
+
+@dataclass(frozen=True)
+class Forget:
+    """Supervisor: these are settled for good and will never be asked for; nothing is said of the others."""
+
+    frame: ClassVar[str] = "forget"
+    commands: tuple[CommandId, ...]
+
+
+@dataclass(frozen=True)
 class Ping:
     """Either: are you there?"""
 
@@ -385,9 +402,9 @@ class Pong:
 
 FromExecutor = (
     Hello | Ready | Bye | Received | Begun | Accepted | Ended | Failed | Unknown | Revoked | TooLate | Observation
-    | Serving | Ask | Ping | Pong
+    | Serving | Ask | Over | Ping | Pong
 )  # fmt: skip
-FromSupervisor = Welcome | Bye | Command | Revoke | Inquire | Ping | Pong
+FromSupervisor = Welcome | Bye | Command | Revoke | Inquire | Forget | Ping | Pong
 Frame = FromExecutor | FromSupervisor
 
 FRAMES: Final[Mapping[str, type[Frame]]] = {each.frame: each for each in typing.get_args(Frame)}

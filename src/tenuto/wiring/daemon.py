@@ -21,7 +21,7 @@ from tenuto.config import Settings
 from tenuto.engine.cycle import Cycle, Deposed, Surroundings
 from tenuto.engine.desk import Caller, Desk
 from tenuto.engine.keeper import Keeper
-from tenuto.engine.orphans import Orphan, hold
+from tenuto.engine.orphans import Orphan, Strangers, hold
 from tenuto.engine.residency import NotFree, Residency
 from tenuto.engine.spooled import Say, Spooled
 from tenuto.engine.succession import Succession
@@ -62,6 +62,7 @@ class Supervisor:
     ledger: TableLedger
     executor: HostExecutor
     bridge: Bridge
+    strangers: Strangers
     cycle: Cycle
     wheel: Wheel
     residency: Residency
@@ -123,7 +124,7 @@ async def assembled(
         host=settings.machine,
         shared=settings.shared_directories,
     )
-    bridge = bridged(ledger, clock, fuse, rung, ring)
+    bridge, strangers = bridged(ledger, clock, minter, fuse, settings.slots, settings.keep, rung, ring)
     agents = agents_of(settings, ledger, bridge, clock, minter)
     executors = Executors({executor.name: executor, **agents.doors()}, bridge, agents)
     surroundings = Surroundings(str(settings.socket), str(settings.spool), str(settings.home or ""))
@@ -152,7 +153,7 @@ async def assembled(
         fuse=fuse,
     )
     try:
-        yield Supervisor(settings, ledger, executor, bridge, cycle, wheel, residency, desk, clock, minter)
+        yield Supervisor(settings, ledger, executor, bridge, strangers, cycle, wheel, residency, desk, clock, minter)
     finally:
         await executor.close()
         await ledger.close()
@@ -272,6 +273,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
             group.create_task(door.serve(), name="door")
             group.create_task(spooled.run(), name="spool")
             group.create_task(keeper.run(), name="keeper")
+            group.create_task(supervisor.strangers.run(), name="strangers")
             group.create_task(tender.run(), name="chains")
             group.create_task(board.run(), name="board")
             try:
@@ -281,6 +283,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
                 door.stop()
                 spooled.stop()
                 keeper.stop()
+                supervisor.strangers.stop()
                 tender.stop()
                 board.stop()
     except* Deposed as deposed:

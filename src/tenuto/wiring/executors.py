@@ -5,25 +5,54 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tenuto.engine.elsewhere import SCOPE
+from tenuto.engine.orphans import Orphan, Strangers
 from tenuto.model.ids import CommandId, TaskId
-from tenuto.ports import Clock, Fuse, Ledger
+from tenuto.model.policy import Keeping
+from tenuto.ports import Clock, Fuse, Ledger, Minter
+from tenuto.transports import wire
 from tenuto.transports.bridge import Bridge, Hooks
 
 
 def bridged(
-    ledger: Ledger, clock: Clock, fuse: Fuse, ring_for: Callable[[CommandId], None], ring: Callable[[TaskId], None]
-) -> Bridge:
-    """A bridge over one registry. `ring_for` hears of commands, `ring` of tasks whose executor came or went."""
+    ledger: Ledger,
+    clock: Clock,
+    minter: Minter,
+    fuse: Fuse,
+    slots: int,
+    keep: Keeping,
+    ring_for: Callable[[CommandId], None],
+    ring: Callable[[TaskId], None],
+) -> tuple[Bridge, Strangers]:
+    """A bridge over one registry, and who puts before a person what its executors know and nobody here does.
+
+    What is older than `keep` says may be forgotten by them. `ring_for` hears of commands, `ring` of tasks whose
+    executor came or went.
+    """
 
     def changed(_name: str) -> None:
         for task_id in ledger.under_way():
             ring(task_id)
 
-    return Bridge(
+    def stranger(name: str, entry: wire.Entry) -> None:
+        strangers.note(name, Orphan(entry.command, entry.task, entry.mark.value))
+
+    def waited_for(name: str, command_id: CommandId) -> None:
+        bridge.accept_stranger(name, command_id)
+        changed(name)
+
+    def forgettable(command_id: CommandId) -> bool:
+        command = ledger.command(command_id)
+        settled = None if command is None or command.open else command.settled_at
+        return settled is not None and clock.now() - settled >= keep.journals
+
+    strangers = Strangers(ledger, clock, minter, slots, waited_for)
+    bridge = Bridge(
         ledger.registry().id,
         clock,
         fuse,
         known=lambda command_id: ledger.command(command_id) is not None,
         settled=lambda command_id: ledger.replayed(SCOPE, command_id) is not None,
-        hooks=Hooks(ring=ring_for, changed=changed),
+        forgettable=forgettable,
+        hooks=Hooks(ring=ring_for, changed=changed, stranger=stranger),
     )
+    return bridge, strangers

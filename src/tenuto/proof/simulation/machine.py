@@ -18,7 +18,7 @@ from tenuto.model.command import Accepted, Armed, Command, CommandKind, Outcome,
 from tenuto.model.evidence import CommandFacts, Cut, Ending, Mark, Observation, Presence, Rank
 from tenuto.model.ids import CommandId
 from tenuto.model.work import Agent
-from tenuto.ports import Check, Halt, Order, Steer, Turn
+from tenuto.ports import Check, Halt, Order, Steer, TakeOver, Turn
 from tenuto.proof.simulation.laws import Laws
 from tenuto.proof.simulation.virtual import VirtualClock, VirtualLoop
 
@@ -268,7 +268,7 @@ class Hand:
             entry.host = False
         self._machine.hands.remove(self)
 
-    def connected(self) -> bool:
+    def connected(self, conversation: str | None = None) -> bool:
         return self._machine.reachable
 
     def objection(self, agent: Agent, cwd: str) -> tuple[str, str] | None:
@@ -287,6 +287,8 @@ class Hand:
                 return await self._halt(command, target, grace.total_seconds())
             case Steer():
                 return Unsent("a program takes no words in the middle of a turn")
+            case TakeOver():
+                return Unsent("there are no tool servers here")
             case _ as never:
                 assert_never(never)
 

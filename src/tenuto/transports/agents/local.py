@@ -133,7 +133,7 @@ class AgentExecutor(RemoteExecutor):
     def _folder(self) -> Path:
         return self._agents.place_of(self.name) / hosts.JOURNAL
 
-    def connected(self) -> bool:
+    def connected(self, conversation: str | None = None) -> bool:
         """Whether commands may be handed over: a host that is not there is started then."""
         return not self._known.strangers and self._known.trouble is None
 
@@ -236,7 +236,7 @@ class AgentDoor:
         """What the executor of this task is called."""
         return wire.full_name(wire.ExecutorKind.AGENT, task_id)
 
-    def connected(self) -> bool:
+    def connected(self, conversation: str | None = None) -> bool:
         """A host is started when it is needed."""
         return True
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -59,6 +59,12 @@ class Carrying:
 
     def incarnation(self) -> str:
         return self._keeping.incarnation()
+
+    def over(self) -> Sequence[CommandId]:
+        return self._keeping.over()
+
+    def forget(self, commands: Collection[CommandId]) -> None:
+        self._keeping.forget(commands)
 
     def follow(self, registry: str, epoch: int) -> None:
         self._keeping.follow(registry, epoch)

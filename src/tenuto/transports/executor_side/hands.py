@@ -6,11 +6,12 @@ and never say that nothing happened unless nothing can happen any more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tenuto.model.evidence import Mark, Rank
+from tenuto.model.ids import CommandId
 from tenuto.transports import wire
 
 Tell = Callable[[wire.FromExecutor], None]
@@ -65,6 +66,14 @@ class Hands(Protocol):
 
     async def look(self, subject: wire.Subject) -> Sight:
         """What is seen of a command now."""
+        ...
+
+    def over(self) -> Sequence[CommandId]:
+        """Commands that ended long ago, oldest first; OSError for a disk that refuses."""
+        ...
+
+    def forget(self, commands: Collection[CommandId]) -> None:
+        """Give up the places of these, where they ended long ago; OSError for a disk that refuses."""
         ...
 
     async def revoke(self, revoke: wire.Revoke) -> Mark:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,12 @@ from tenuto.transports.host import claim, journal, whereabouts
 REGISTRY: Final = "registry"
 SUMMARY: Final = 1000
 """Of how many commands a greeting tells, the newest."""
+
+REST: Final = timedelta(days=1)
+"""How long nobody has touched what may be called over."""
+
+TOLD: Final = 500
+"""Of how many such commands a supervisor is asked at a time."""
 
 PATIENCE: Final = 600
 """How often, once a second, a mark is written again that the disk would not take."""
@@ -62,7 +68,9 @@ class Keeping:
         for command_id in reversed(journal.held(self.folder)):
             told = journal.read(self.folder, command_id)
             if told.registry in (self.registry, None):
-                entries.append(wire.Entry(command_id, told.mark, told.epoch or 0, told.kind, told.conversation))
+                entries.append(
+                    wire.Entry(command_id, told.mark, told.epoch or 0, told.kind, told.conversation, told.task_id)
+                )
             if len(entries) >= SUMMARY:
                 break
         return Greeting(self.incarnation(), self.registry, self.epoch(), entries)
@@ -76,6 +84,16 @@ class Keeping:
             raise OtherRegistry(f"{self.folder} is the journal of another registry")
         if not claim.admit(str(self.folder), registry, epoch):
             raise OldEpoch(f"epoch {epoch} was replaced by {self.epoch()}")
+
+    def over(self) -> Sequence[CommandId]:
+        """Commands that ended and were not touched for a day, the oldest `TOLD` of them."""
+        return journal.old(self.folder, age=REST, now=self.clock.now())[:TOLD]
+
+    def forget(self, commands: Collection[CommandId]) -> None:
+        """Remove what stands of these, where it is over; all else stays."""
+        now = self.clock.now()
+        stays = [one for one in journal.old(self.folder, age=REST, now=now) if one not in commands]
+        journal.clean(self.folder, stays, age=REST, now=now)
 
     def read(self, command_id: CommandId) -> journal.Journal:
         return journal.read(self.folder, command_id)

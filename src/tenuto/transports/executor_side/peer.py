@@ -28,6 +28,9 @@ Connect = Callable[[], Awaitable[Socket]]
 FIRST_WAIT: Final = 0.2
 LONGEST_WAIT: Final = 30.0
 GREETING: Final = 10.0
+TIDY: Final = 3600.0
+"""Seconds between two questions what may be forgotten."""
+
 OUTBOX: Final = 4096
 """Frames that may wait to be sent; more and the connection is given up, for the journal has them all."""
 
@@ -178,6 +181,7 @@ class Peer:
         async with asyncio.TaskGroup() as both:
             writer = both.create_task(self._write(socket, self._outbox), name="writer")
             pulse = both.create_task(self._pulse(socket, welcome.heartbeat), name="pulse")
+            tidying = both.create_task(self._tidy(), name="tidy")
             try:
                 while True:
                     frame = await _heard(socket)
@@ -188,6 +192,7 @@ class Peer:
             finally:
                 writer.cancel()
                 pulse.cancel()
+                tidying.cancel()
 
     def _hello(self, greeting: Greeting) -> wire.Hello:
         return wire.Hello(
@@ -226,10 +231,12 @@ class Peer:
                     self._spawn(group, self._look(query, subject, greeting))
             case wire.Revoke():
                 self._spawn(group, self._revoke(frame, greeting))
+            case wire.Forget(commands):
+                self._spawn(group, self._forget(commands, greeting))
             case (
                 wire.Hello() | wire.Welcome() | wire.Ready() | wire.Received() | wire.Begun() | wire.Accepted()
                 | wire.Ended() | wire.Failed() | wire.Unknown() | wire.Revoked() | wire.TooLate() | wire.Observation()
-                | wire.Serving() | wire.Ask()
+                | wire.Serving() | wire.Ask() | wire.Over()
             ):  # fmt: skip
                 raise wire.WireError(wire.Refused.MALFORMED, f"{frame.frame} is not said here")
             case _ as never:
@@ -287,6 +294,26 @@ class Peer:
             self.tell(wire.Unknown(revoke.command, f"the journal cannot be used ({error.strerror})"))
             return
         self.tell(wire.Revoked(revoke.command) if mark is Mark.REVOKED else wire.TooLate(revoke.command, mark))
+
+    async def _tidy(self) -> None:
+        """Ask, now and then, whether what is long over may be forgotten."""
+        while True:
+            try:
+                over = await asyncio.to_thread(self._hands.over)
+            except OSError as error:
+                _LOG.warning("what is over cannot be seen: %s", error)
+                over = ()
+            if over:
+                self.tell(wire.Over(tuple(over)))
+            await asyncio.sleep(TIDY)
+
+    async def _forget(self, commands: Sequence[CommandId], greeting: Greeting) -> None:
+        if not await self._same(greeting):
+            return
+        try:
+            await asyncio.to_thread(self._hands.forget, commands)
+        except OSError as error:
+            _LOG.warning("what is over stays: %s", error)
 
     async def _write(self, socket: Socket, outbox: asyncio.Queue[wire.FromExecutor]) -> None:
         while True:

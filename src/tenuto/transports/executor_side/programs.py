@@ -8,7 +8,7 @@ how its program ended.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -62,6 +62,12 @@ class Programs:
 
     def incarnation(self) -> str:
         return self._keeping.incarnation()
+
+    def over(self) -> Sequence[CommandId]:
+        return self._keeping.over()
+
+    def forget(self, commands: Collection[CommandId]) -> None:
+        self._keeping.forget(commands)
 
     def follow(self, registry: str, epoch: int) -> None:
         self._keeping.follow(registry, epoch)
