@@ -16,7 +16,7 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -58,10 +58,12 @@ class Wait:
 
 @dataclass(frozen=True)
 class Fail:
-    """An HTTP failure; the program's next try takes the next step."""
+    """An HTTP failure, with `headers` and a `body` of its own where given; the program's next try takes the next step."""
 
     status: int = 529
     message: str = "overloaded, as it was written"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Json | None = None
 
 
 Step = Say | Call | Wait | Fail
@@ -137,8 +139,9 @@ class ScriptedModel:
         self.bodies.append(body)
         step = await self._next()
         match step:
-            case Fail(status, message):
-                return JSONResponse(dialect.failure(status, message), status)
+            case Fail(status, message, headers, whole):
+                told = dialect.failure(status, message) if whole is None else whole
+                return JSONResponse(told, status, headers=dict(headers))
             case Say(text):
                 return self._told(dialect, asked, Text(text if isinstance(text, str) else text(asked)))
             case Call():
