@@ -22,7 +22,13 @@ SOCKET_BYTES = 100
 SIZE = 1024 * 1024
 SERVERS = 16
 _SERVER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_DOOR = re.compile(
+    r"(?:https://[A-Za-z0-9.-]+|http://(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\]|localhost))(?::\d{1,5})?(?:/[\w./-]*)?"
+)
 SERVER = "postgresql://"
+_API = re.compile(
+    r"https://[A-Za-z0-9.-]{1,253}(:\d{1,5})?(/[\w./-]*)?|http://(127\.0\.0\.1|\[::1\]|localhost)(:\d{1,5})?(/[\w./-]*)?"
+)
 _MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,200}")
 _PASSWORD = re.compile(r"^(\w+://[^:/?#@]*):[^/?#]*@")
 _PARAMETER = re.compile(r"([?&](?:ssl)?password=)[^&]*")
@@ -42,6 +48,16 @@ class UnitRows:
 
 
 @dataclass(frozen=True)
+class GitHubAccount:
+    """Where GitHub is and who asks: its host, the API's address (None: the host's own), a token or a token's file."""
+
+    host: str = "github.com"
+    api: str | None = None
+    token: str | None = field(default=None, repr=False)
+    token_file: Path | None = None
+
+
+@dataclass(frozen=True)
 class Settings:
     """Where things are and the numbers that are not part of a run's policy.
 
@@ -52,8 +68,10 @@ class Settings:
     started here looks for whoever leads, in turn.
     `machine` is what this machine is called where several share a registry (None: its own name);
     `shared_directories` says that a task's directory is the same on all of them. `keep` is how long what is over stays.
-    `tool_servers` are state directories of tool servers, by the names they are called here; `units` are databases whose
-    rows are units of chains.
+    `tool_servers` are state directories of tool servers, by the names they are called here, and `tool_doors` addresses
+    of their MCP endpoints; `units` are databases whose
+    rows are units of chains; `github` is how GitHub is asked. `self_advancing_off` stops every merge and every
+    successor of chains that advance themselves, whatever else says yes.
     """
 
     home: Path | None
@@ -75,7 +93,10 @@ class Settings:
     shared_directories: bool = False
     keep: Keeping = KEEPING
     tool_servers: Mapping[str, Path] = field(default_factory=dict)
+    tool_doors: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, UnitRows] = field(default_factory=dict)
+    github: GitHubAccount = field(default_factory=GitHubAccount)
+    self_advancing_off: bool = False
 
     @property
     def server(self) -> bool:
@@ -97,8 +118,18 @@ class Settings:
         return self.state / "journal"
 
     @property
+    def tool_tokens(self) -> Path:
+        """Where bearer tokens of tool servers lie, each in a file of its server's name."""
+        return self.state / "tool-tokens"
+
+    @property
     def spool(self) -> Path:
         return self.state / "spool"
+
+    @property
+    def self_advancing_stop(self) -> Path:
+        """A file that stops self-advancing chains while it is there."""
+        return self.state / "self-advancing.off"
 
     @property
     def log(self) -> Path:
@@ -111,6 +142,16 @@ class Settings:
     @property
     def playbooks(self) -> Path:
         return self.config_file.parent / "playbooks"
+
+    @property
+    def sites(self) -> Path:
+        """Where a user's own profiles of chat sites lie."""
+        return self.config_file.parent / "sites"
+
+    @property
+    def extensions_file(self) -> Path:
+        """Which browser extensions were paired, and from which origins."""
+        return self.state / "extensions.json"
 
     @property
     def env_file(self) -> Path:
@@ -168,6 +209,7 @@ def load(environ: Mapping[str, str], config: Path | None = None, db: str | None 
     if not isinstance(slots, int) or isinstance(slots, bool) or not 1 <= slots <= 10_000:
         raise Mistake("slots is a whole number from 1 to 10000", field="slots")
     settings = _with_executors(_with_port(_with_others(settings, told), told, environ), told)
+    settings = replace(settings, github=_github(told.pop("github", {}), environ), self_advancing_off=_off(environ))
     if told:
         raise Mistake(f"{config_file}: there is no setting '{sorted(told)[0]}'", field=sorted(told)[0])
     return replace(settings, slots=slots, policy=policy_with(POLICY, policy))
@@ -182,6 +224,7 @@ def _with_others(settings: Settings, told: dict[str, object]) -> Settings:
     if not isinstance(shared, bool):
         raise Mistake("shared_directories is true or false", field="shared_directories")
     settings = replace(settings, tool_servers=_tool_servers(told.pop("tool_servers", {})))
+    settings = replace(settings, tool_doors=_tool_doors(told.pop("tool_doors", {})))
     settings = replace(settings, units=_units(told.pop("units", {})))
     keep = told.pop("keep", {})
     if not isinstance(keep, dict):
@@ -203,6 +246,21 @@ def _tool_servers(given: object) -> Mapping[str, Path]:
     return servers
 
 
+def _tool_doors(given: object) -> Mapping[str, str]:
+    """Where the MCP endpoint of each tool server is: without TLS on loopback only, and never with a secret in it."""
+    if not isinstance(given, dict) or len(given) > SERVERS:
+        raise Mistake(f"tool_doors is a table of at most {SERVERS} addresses", field="tool_doors")
+    for name, url in given.items():
+        if not _SERVER.fullmatch(name):
+            raise Mistake("a tool server's name has up to 40 letters, digits, dots and dashes", field="tool_doors")
+        if not isinstance(url, str) or len(url) > 500 or not _DOOR.fullmatch(url):
+            raise Mistake(
+                f"the address of {name} is https://HOST[:PORT]/PATH, or http:// on 127.0.0.1, [::1] or localhost",
+                field=f"tool_doors.{name}",
+            )
+    return dict(given)
+
+
 def _units(given: object) -> Mapping[str, UnitRows]:
     """The databases whose rows are units, by the names chains call them."""
     if not isinstance(given, dict) or len(given) > SERVERS:
@@ -217,6 +275,27 @@ def _units(given: object) -> Mapping[str, UnitRows]:
             raise Mistake(f"units.{name} has url, list and record, each a text", field=f"units.{name}")
         found[name] = UnitRows(table["url"], table["list"], table["record"])
     return found
+
+
+def _github(given: object, environ: Mapping[str, str]) -> GitHubAccount:
+    """How GitHub is asked. A token stands in the environment or in a file, and never in the configuration."""
+    if not isinstance(given, dict) or not set(given) <= {"host", "api", "token_file"}:
+        raise Mistake("github is a table of host, api and token_file", field="github")
+    host = given.get("host", GitHubAccount.host)
+    if not isinstance(host, str) or not _MACHINE.fullmatch(host) or host != host.lower():
+        raise Mistake("github.host is a name, as in 'github.example.org'", field="github.host")
+    api = given.get("api")
+    if api is not None and (not isinstance(api, str) or not _API.fullmatch(api)):
+        raise Mistake("github.api is an address that begins with https:// (http:// on loopback)", field="github.api")
+    token = environ.get("TENUTO_GITHUB_TOKEN") or environ.get("GITHUB_TOKEN") or None
+    if token is not None and (len(token) > 4096 or not token.isascii() or any(one.isspace() for one in token)):
+        raise Mistake("the token of GitHub in the environment is none", field="TENUTO_GITHUB_TOKEN")
+    return GitHubAccount(host, api, token, _file(given.get("token_file"), "github.token_file"))
+
+
+def _off(environ: Mapping[str, str]) -> bool:
+    """Whether the environment stops chains that advance themselves: any word but 0, no and false does."""
+    return environ.get("TENUTO_SELF_ADVANCING_DISABLED", "").strip().lower() not in ("", "0", "no", "false")
 
 
 def _with_port(settings: Settings, told: dict[str, object], environ: Mapping[str, str]) -> Settings:

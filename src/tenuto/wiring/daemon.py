@@ -31,7 +31,7 @@ from tenuto.model.evidence import Presence
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.snapshot import Leadership
 from tenuto.ports import Clock, Fuse, Minter, NoFuse
-from tenuto.sources.finding import SourceFinder
+from tenuto.sources.finding import SourceFinder, account
 from tenuto.store.ledger import TableLedger
 from tenuto.store.opening import open_registry
 from tenuto.surfaces.http.auth import Authenticator, Kept, operator_token
@@ -149,7 +149,7 @@ async def assembled(
         troubles=lambda: (*troubles(wheel, executor), *bridge.troubles()),
         presence=partial(holder_presence, machine=settings.machine),
         playbooks=PlaybookFolders(settings.playbooks, BUILT_IN),
-        sources=SourceFinder(settings.units),
+        sources=SourceFinder(settings.units, account(settings.github)),
         fuse=fuse,
     )
     try:
@@ -191,7 +191,7 @@ def reading_desk(settings: Settings) -> tuple[Desk, Callable[[], None]]:
         defaults=settings.policy,
         executors=executors,
         presence=partial(holder_presence, machine=settings.machine),
-        sources=SourceFinder(settings.units),
+        sources=SourceFinder(settings.units, account(settings.github)),
     )
     return desk, reader.close_readers
 

@@ -85,6 +85,8 @@ class Api:
         self._pause = pause
         self._client: Any = None
         self._root: Mapping[str, Any] | None = None
+        self._who: str | None = None
+        self._asked_who = False
 
     @property
     def place(self) -> str:
@@ -101,12 +103,28 @@ class Api:
             self.repo = told["full_name"]
         return self._root
 
+    def whoami(self) -> str | None:
+        """The login that the token stands for; None where it stands for nobody, as an installation's does."""
+        if not self._asked_who:
+            try:
+                told = self.get("/user")
+                self._who = told.get("login") if isinstance(told, Mapping) else None
+            except Said:
+                self._who = None
+            self._asked_who = True
+        return self._who
+
     def get(self, path: str, params: Mapping[str, str | int] | None = None) -> Any:
         """The answer to a question, asked again a few times where the server fails. Raises Said or Later."""
         return self._get(path, params)[0]
 
-    def pages(self, path: str, params: Mapping[str, str | int], most: int, within: str | None = None) -> Iterator[Any]:
-        """The entries of every page, at most `most` pages; Later when there are more. `within`: the list's name."""
+    def pages(
+        self, path: str, params: Mapping[str, str | int], most: int, within: str | None = None, *, whole: bool = True
+    ) -> Iterator[Any]:
+        """The entries of every page, at most `most` pages; Later when there are more and they are all needed.
+
+        `within` is the list's name in an answer that is no list itself.
+        """
         asked: Mapping[str, str | int] | None = {**params, "per_page": PER_PAGE}
         for _ in range(most):
             told, following = self._get(path, asked)
@@ -117,9 +135,10 @@ class Api:
             if following is None:
                 return
             path, asked = following, None
-        raise Later(f"GitHub has more than {most * PER_PAGE} entries; ask for fewer by a label or a list")
+        if whole:
+            raise Later(f"GitHub has more than {most * PER_PAGE} entries; ask for fewer by a label or a list")
 
-    def write(self, method: str, path: str, body: Mapping[str, Any]) -> Any:
+    def write(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send one write, once. Raises Said or Later when nothing was written, Doubt when that cannot be told."""
         return self._ask(method, path, None, body)[0]
 

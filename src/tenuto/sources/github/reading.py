@@ -87,6 +87,17 @@ def marker_in(message: str) -> str | None:
     return found[-1] if found else None
 
 
+#: Whose words count as the repository's own.
+TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+
+
+def trusted(row: Mapping[str, Any], me: str | None) -> bool:
+    """Whether a comment or a pull request is by ourselves or by somebody who may write to the repository."""
+    user = row.get("user")
+    own = isinstance(user, Mapping) and me is not None and user.get("login") == me
+    return own or text(row, "author_association") in TRUSTED
+
+
 PASSED = frozenset({"success", "neutral", "skipped"})
 
 
