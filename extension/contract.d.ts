@@ -166,17 +166,20 @@ export interface PageEnding {
   stop: 'complete' | 'stopped' | 'error';
   /** False where the end was not seen happening (after a reload, after `watch`): it is then treated as not seen. */
   seen: boolean;
-  /** Raw bodies of fenced blocks named `tenuto-signal` in the last assistant turn: at most 4, each at most 32 KiB. */
+  /** Raw bodies of fenced blocks named `tenuto` in the last assistant turn of ours: at most the last 4, each at most 8 KiB and a byte. */
   signals: string[];
   /** How many there were in all. */
   signal_count: number;
-  /** The same of `tenuto-report`. */
+  /** The same of `tenuto-report`: at most the last 2, each at most 32 KiB and a byte. */
   reports: string[];
   /** Characters of the last assistant turn. */
   size: number;
 }
 
-/** Nothing was submitted and nothing will be. Only before `begun`. A draft that was typed has been taken out again. */
+/**
+ * Nothing was submitted and nothing will be. After `begun` only where the last look, made between the answer to `begun`
+ * and the press, forbade the press. A draft that was typed has been taken out again; where that failed, `why` is `draft`.
+ */
 export interface Refused extends OfCommand {
   tell: 'refused';
   why: Why;
@@ -268,4 +271,6 @@ export type PageState =
   | 'login'
   | 'challenge'
   | 'loading'
+  /** Generation is over as far as can be seen, and the finished turn's own buttons are not there (yet). */
+  | 'settling'
   | 'unknown';
