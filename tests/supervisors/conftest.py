@@ -23,8 +23,8 @@ def homes(tmp_path: Path) -> Iterator[Make]:
     """Make homes; each is ended, with all that it started."""
     made: list[Home] = []
 
-    def make(name: str, database: str, machine: str | None = None, more: str = "") -> Home:
-        home = Home(tmp_path / name, database, machine, more)
+    def make(name: str, database: str, machine: str | None = None, more: str = "", off: float = 0.0) -> Home:
+        home = Home(tmp_path / name, database, machine, more, off)
         made.append(home)
         return home
 

@@ -35,6 +35,9 @@ print("```tenuto\\nstatus: " + word + "\\nsummary: turn " + str(turns) + "\\nevi
 """
 
 
+SKEWED = Path(__file__).with_name("skewed.py")
+
+
 def wait_for(true: Callable[[], object], what: str, within: float = PATIENCE) -> float:
     """Seconds until it was true; fails with `what` when it never was."""
     begun = time.monotonic()
@@ -46,9 +49,9 @@ def wait_for(true: Callable[[], object], what: str, within: float = PATIENCE) ->
 
 
 class Home:
-    """One supervisor's home. `machine` is what it believes its machine is called."""
+    """One supervisor's home. `machine` is what it believes its machine is called, `off` how wrong its clock is."""
 
-    def __init__(self, path: Path, database: str, machine: str | None = None, more: str = "") -> None:
+    def __init__(self, path: Path, database: str, machine: str | None = None, more: str = "", off: float = 0.0) -> None:
         self.path = path
         self.state = path / "state"
         self.database = database
@@ -57,6 +60,7 @@ class Home:
         (path / "config.toml").write_text(f'{named}database = "{database}"\nport = 0\n{more}', "utf-8")
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TENUTO_")}
         self.environment = {**kept, "TENUTO_HOME": str(path), "COLUMNS": "200"}
+        self.program = [sys.executable, "-m", "tenuto"] if not off else [sys.executable, str(SKEWED), str(off)]
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def tenuto(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
@@ -81,7 +85,7 @@ class Home:
     def up(self, *more: str) -> subprocess.Popen[bytes]:
         """A supervisor in the foreground, in a process of ours."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "tenuto", "up", *more],
+            [*self.program, "up", *more],
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -6,7 +6,9 @@ import os
 import signal
 import statistics
 import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -108,12 +110,20 @@ def test_a_standby_takes_over_at_once_from_one_that_is_killed(tmp_path: Path, po
     assert set(effects_of(effects).values()) == {1}
 
 
+RENEWED = "SELECT renewed_at FROM leadership"
+
+
+def renewed_since(home: Home, before: list[tuple[Any, ...]]) -> bool:
+    return home.ask(RENEWED) not in ([], before)
+
+
 @pytest.mark.timeout(240)
 def test_a_leader_that_was_paused_past_its_lease_arms_and_hands_over_nothing(
     tmp_path: Path, postgresql: Server, homes: Make
 ) -> None:
+    """Two clocks that are two hours apart change nothing of it: the lease goes by the database's."""
     url = postgresql.database()
-    old, new = homes("old", url), homes("new", url)
+    old, new = homes("old", url, off=3600.0), homes("new", url, off=-3600.0)
     effects = tmp_path / "effects"
     paused = old.up()
     old.led()
@@ -121,6 +131,10 @@ def test_a_leader_that_was_paused_past_its_lease_arms_and_hands_over_nothing(
     wait_for(lambda: len(effects_of(effects)) > 4, "turns go by")
     new.up("--standby")
     wait_for(lambda: "standing by" in new.log(), new.log())
+    for _ in range(2):
+        before = new.ask(RENEWED)
+        wait_for(partial(renewed_since, new, before), "the lease is renewed")
+    assert old.leads(), "a clock that is ahead lets no lease run out"
     paused.send_signal(signal.SIGSTOP)
     took = wait_for(new.leads, new.log(), LEASE + 20)
     print(f"takeover from a paused leader: {took:.1f} s")
