@@ -101,6 +101,7 @@ def _plain(value: Any) -> Any:
 
 
 def _words(labels: Labels) -> dict[str, list[str]]:
+    """All languages in one, as an accessible name is compared."""
     words = {word for each in labels.words.values() for word in each}
     if labels.key is not None:
         words |= {word for each in _locales().values() for word in each.get(labels.key, [])}
@@ -150,8 +151,10 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     table = dict(base)
     for key, value in over.items():
         below = table.get(key)
-        named = key in MERGED and isinstance(value, Mapping) and isinstance(below, Mapping)
-        table[key] = {**below, **value} if named else value
+        if key in MERGED and isinstance(value, Mapping) and isinstance(below, Mapping):
+            table[key] = {**below, **value}
+        else:
+            table[key] = value
     return table
 
 

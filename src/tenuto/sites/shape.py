@@ -26,7 +26,7 @@ ErrorClass = Literal[
     "mode_mismatch", "unknown_error",
 ]  # fmt: skip
 Role = Literal[
-    "composer", "composer_root", "send", "stop", "user_turn", "assistant_turn", "turn_shell", "unit", "streaming", "finished",
+    "composer", "composer_root", "send", "stop", "user_turn", "assistant_turn", "turn_shell", "streaming", "finished",
     "retry", "continue", "start_new_chat", "approval_card", "dialog", "banner", "error_box", "login", "signed_in",
     "challenge", "code_block", "stopped", "exclude",
 ]  # fmt: skip
@@ -38,6 +38,26 @@ Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 Host = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,252}$")]
 Pattern = Annotated[str, StringConstraints(min_length=1, max_length=600)]
 Milliseconds = Annotated[int, Field(ge=0, le=600_000)]
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    if re.search(r"\(\?P?<(?![=!])", pattern):
+        raise ValueError("named groups are written differently in a browser; number them")
+    if "(?" in re.sub(r"\(\?[:=!]|\(\?<[=!]", "", pattern):
+        raise ValueError("this kind of group is not the same in a browser")
+    try:
+        return re.compile(pattern, re.IGNORECASE)
+    except re.error as fault:
+        raise ValueError(f"no pattern: {fault}") from None
+
+
+def _checked(pattern: str) -> str:
+    _compiled(pattern)
+    return pattern
+
+
+def _all_checked(patterns: list[str]) -> list[str]:
+    return [_checked(pattern) for pattern in patterns]
 
 
 class Part(BaseModel):
@@ -94,15 +114,16 @@ class Labels(Part):
     regex: list[Pattern] = []
     key: str | None = None
 
-    _readable = field_validator("regex")(lambda value: [_checked(each) for each in value])
+    _readable = field_validator("regex")(_all_checked)
 
 
 class Candidate(Part):
     """One way to find a role, tried in order; the first that matches decides.
 
-    `rank` says how much it means: 1 an id or test id, 2 ARIA, 3 structure, 4 a class, 5 a label. `scope` is where it must
-    lie: in a role's elements, or in the last assistant's turn; `around` widens that turn to its closest ancestor of the
-    selector. `outside` are roles it must not lie in. `unique`: several are ambiguous, never "the first".
+    `rank` says how much it means: 1 an id or test id, 2 ARIA, 3 structure, 4 a class, 5 a label. `scope` is where it
+    must lie: in a role's elements, or in the assistant's turn that is the last one of the page; `around` widens that
+    turn to its closest ancestor of the selector. `outside` are roles it must not lie in. `unique`: several are
+    ambiguous, never "the first". Of turns all candidates count; a match inside another match is a part of it.
     """
 
     css: Annotated[str, StringConstraints(min_length=1, max_length=600)]
@@ -135,7 +156,7 @@ class Text(Part):
     within: Role | Literal["title"] = Field(alias="in")
     regex: Pattern
 
-    _readable = field_validator("regex")(lambda value: _checked(value))
+    _readable = field_validator("regex")(_checked)
 
 
 class Clause(Part):
@@ -170,8 +191,8 @@ class StateRule(Part):
 class Error(Part):
     """Words of the site that mean an error. Read only inside `within`; never in a composer, a prompt or a quotation.
 
-    `latest`: only in the last turn counts. `resets` captures when it is over. `blocks`: nothing is sent while it stands.
-    `state` is the page's state while it does.
+    `resets` captures when it is over. `blocks`: nothing is sent while it stands. `ends`: a turn that shows it and is
+    not generated any more is over. `state` is the page's state while it stands.
     """
 
     id: Word
@@ -186,7 +207,7 @@ class Error(Part):
     note: str = ""
     src: Annotated[list[Word], Field(min_length=1)]
 
-    _readable = field_validator("regex")(lambda value: [_checked(each) for each in value])
+    _readable = field_validator("regex")(_all_checked)
 
     @model_validator(mode="after")
     def _captures(self) -> Self:
@@ -198,7 +219,7 @@ class Error(Part):
 
 
 class Sending(Part):
-    """How a turn is put in. `type` are ways to put text, in order; each is verified whole. One submit, never a second."""
+    """How a turn is put in: ways to put text, in order, each verified whole; then one submit, never a second."""
 
     type: Annotated[list[Literal["paste", "insert", "value"]], Field(min_length=1)]
     submit: Literal["click"] = "click"
@@ -231,7 +252,7 @@ class Identity(Part):
     number: Pattern | None = None
     virtual: bool = False
 
-    _readable = field_validator("placeholders")(lambda value: [_checked(each) for each in value])
+    _readable = field_validator("placeholders")(_all_checked)
 
 
 class Profile(Part):
@@ -278,19 +299,3 @@ def _cited(sources: list[str], evidence: dict[str, Evidence], place: str) -> Non
     for source in sources:
         if source not in evidence:
             raise ValueError(f"{place}: there is no evidence.{source}")
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    if re.search(r"\(\?P?<(?![=!])", pattern):
-        raise ValueError("named groups are written differently in a browser; number them")
-    if "(?" in re.sub(r"\(\?[:=!]|\(\?<[=!]", "", pattern):
-        raise ValueError("this kind of group is not the same in a browser")
-    try:
-        return re.compile(pattern, re.IGNORECASE)
-    except re.error as fault:
-        raise ValueError(f"no pattern: {fault}") from None
-
-
-def _checked(pattern: str) -> str:
-    _compiled(pattern)
-    return pattern
