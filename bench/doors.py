@@ -18,6 +18,7 @@ import httpx2
 
 from bench import ledger
 from bench.detached import supervisor_of
+from bench.memory import resident
 from bench.world import Counting, NotMeasured, centile, home, median, place, stamping, stamps, times, turn
 from tenuto.proof.bench import Row
 
@@ -26,12 +27,13 @@ EVENTS = 200
 WRITES = 1_600
 RAW = 400
 CALLERS = 16
+MCP_MB = 130.0
 PATIENCE = 60.0
 NO_LIMIT = 100_000
 
 
 def measure(where: Path, effort: float) -> Iterator[Row]:
-    """Three rows, none of which has a goal: figures to compare one version with another."""
+    """Three rows without a goal, to compare one version with another, and what memory all of it leaves in use."""
     folder = where / "home"
     home(folder)
     (folder / "config.toml").write_text(f"port = 0\n[policy]\nspawn_rate = {NO_LIMIT}\npending_tasks = {NO_LIMIT}\n")
@@ -40,11 +42,13 @@ def measure(where: Path, effort: float) -> Iterator[Row]:
     turns = [turn(ids, here) for here in places]
     raw = asyncio.run(ledger.lapped(where / "raw", places, turns, 0))
     with supervisor_of(folder, where.parent / "bytecode") as supervisor:
-        supervisor.start()
+        pid = supervisor.start()
         state = folder / "state"
         supervisor.until("its door", lambda: (state / "operator.token").exists() and (state / "api.sock").exists())
         token = (state / "operator.token").read_text("ascii").strip()
-        spawned, told, writes = asyncio.run(asked(state / "api.sock", token, where, effort))
+        spawned, told, writes, task = asyncio.run(asked(state / "api.sock", token, where, effort))
+        asyncio.run(by_mcp(state / "api.sock", token, task))
+        used = resident(pid)
     yield Row(
         "a spawn is asked for -> its program runs",
         f"median {median(spawned):.0f} ms, p99 {centile(spawned, 0.99):.0f} ms ({len(spawned)} spawns)",
@@ -66,10 +70,35 @@ def measure(where: Path, effort: float) -> Iterator[Row]:
         None,
         {"api_writes_per_second": writes, "api_writes_of_raw": writes / raw, "api_raw_per_second": raw},
     )
+    yield Row(
+        "supervisor's memory once MCP is in use",
+        f"{used:.0f} MB, after all of the above",
+        f"<= {MCP_MB:.0f} MB",
+        used <= MCP_MB,
+        {"rss_mcp_mb": used},
+    )
 
 
-async def asked(socket: Path, token: str, where: Path, effort: float) -> tuple[list[float], list[float], float]:
-    """Milliseconds of each spawn and of each event, and writes a second."""
+async def by_mcp(socket: Path, token: str, task: str) -> None:
+    """Greet over MCP, list its tools, and call one, so that all of it is loaded."""
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
+    transport = httpx2.AsyncHTTPTransport(uds=str(socket))
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+    asks: list[tuple[str, dict[str, Any]]] = [
+        ("initialize", hello), ("tools/list", {}), ("tools/call", {"name": "task_status", "arguments": {"task": task}}),
+    ]  # fmt: skip
+    async with httpx2.AsyncClient(
+        transport=transport, base_url="http://tenuto", headers=headers, timeout=PATIENCE
+    ) as client:
+        for number, (method, params) in enumerate(asks):
+            body = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            answer = await client.post("/mcp", json=body)
+            if answer.status_code != 200 or '"error"' in answer.text:
+                raise NotMeasured(f"{method} was answered with {answer.status_code}: {answer.text[:200]}")
+
+
+async def asked(socket: Path, token: str, where: Path, effort: float) -> tuple[list[float], list[float], float, str]:
+    """Milliseconds of each spawn and of each event, writes a second, and one of the tasks."""
     transport = httpx2.AsyncHTTPTransport(uds=str(socket), limits=httpx2.Limits(max_connections=CALLERS + 4))
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(
@@ -78,7 +107,7 @@ async def asked(socket: Path, token: str, where: Path, effort: float) -> tuple[l
         spawned = [await spawn(client, where, number) for number in range(times(effort, SPAWNS, 15))]
         tasks = [await resting(client, where, number) for number in range(CALLERS)]
         told = await followed(client, tasks[0], times(effort, EVENTS, 50))
-        return spawned, told, await written(client, tasks, times(effort, WRITES, 320))
+        return spawned, told, await written(client, tasks, times(effort, WRITES, 320)), tasks[0]
 
 
 async def posted(client: httpx2.AsyncClient, path: str, body: dict[str, Any], key: str) -> dict[str, Any]:
