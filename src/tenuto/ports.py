@@ -18,11 +18,14 @@ from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Observation, Sample, Sighting
 from tenuto.model.fact import Event, Scalar
 from tenuto.model.forge import BaseFacts, ForgePlace, Look, Merge, MergeAnswer, PullFacts, Unreachable
-from tenuto.model.ids import ChainId, CommandId, MessageId, RunId, TaskId, TextId
+from tenuto.model.ids import ChainId, CommandId, LinkId, MessageId, ProposalId, RunId, TaskId, TextId, WorktreeId
+from tenuto.model.merging import Mandate, Proposal, Review
 from tenuto.model.message import Message
+from tenuto.model.phase import Landed, Looked, Phase, Sought
 from tenuto.model.snapshot import InLine, Leadership, Registry, Snapshot, Token
 from tenuto.model.tools import ToolBinding, ToolFacts
 from tenuto.model.work import Acceptance, Agent, Report, Run, Task, Text, Wait, Wake
+from tenuto.model.worktree import Base, Tree, TreeMade, TreeRemoved, Worktree
 
 
 class Clock(Protocol):
@@ -126,7 +129,21 @@ class TakeOver:
     cwd: str
 
 
-Order = Turn | Check | Halt | Steer | TakeOver
+@dataclass(frozen=True)
+class Reply:
+    """An order to answer what the program of a turn waits for leave with; `target` is the command that began the turn.
+
+    `request` is the program's own name of the question: no other question of it is answered by this. `words` are told
+    with a no where the program takes words.
+    """
+
+    target: CommandId
+    request: str
+    allow: bool
+    words: str = ""
+
+
+Order = Turn | Check | Halt | Steer | TakeOver | Reply
 
 
 class Executor(Protocol):
@@ -377,6 +394,48 @@ class Reader(Protocol):
         """How often each unit that is not done was given to a task by a chain."""
         ...
 
+    def link(self, link_id: LinkId) -> Link | None: ...
+
+    def worktrees(self, limit: int, *, chain_id: ChainId | None = None) -> tuple[Worktree, ...]:
+        """Those of a chain, whatever became of them; without one, those that stand somewhere. Newest first."""
+        ...
+
+    def worktree(self, worktree_id: WorktreeId) -> Worktree | None: ...
+
+    def worktree_of(self, task_id: TaskId) -> Worktree | None: ...
+
+    def phases(self, chain_id: ChainId) -> tuple[Phase, ...]:
+        """The pull requests of a chain's units, in the order in which they were recorded."""
+        ...
+
+    def mandate(self, chain_id: ChainId) -> Mandate | None:
+        """What a chain may merge; None: nothing."""
+        ...
+
+    def proposals(self, chain_id: ChainId, limit: int) -> tuple[Proposal, ...]:
+        """The pull requests that a chain's tasks handed in to be merged, newest first."""
+        ...
+
+    def proposal(self, proposal_id: ProposalId) -> Proposal | None: ...
+
+    def proposal_of(self, task_id: TaskId) -> Proposal | None: ...
+
+    def reviews(self, proposal_id: ProposalId, limit: int) -> tuple[Review, ...]:
+        """Newest first."""
+        ...
+
+    def review_of(self, task_id: TaskId) -> Review | None:
+        """The review that a task was made for."""
+        ...
+
+    def reviewed(self, chain_id: ChainId, unit: str) -> int:
+        """How many reviews were asked for of all pull requests for a unit."""
+        ...
+
+    def merges(self, chain_id: ChainId, since: datetime) -> int:
+        """How many merges of a chain were settled as done after an instant."""
+        ...
+
     def chain_cost(self, chain_id: ChainId) -> int:
         """What the ended turns of a chain's tasks cost, in millionths."""
         ...
@@ -487,6 +546,53 @@ class UnitSources(Protocol):
 
     def name(self, place: SourcePlace) -> str:
         """What the source itself is called, however its place is spelled: the same for the same source."""
+        ...
+
+
+class Worktrees(Protocol):
+    """Makes and removes worktrees of a repository on this machine, each step of which can be found again."""
+
+    def path(self, name: str) -> str:
+        """Where a worktree of this name (`chain/unit`) stands or will stand."""
+        ...
+
+    def objection(self, repository: str) -> str | None:
+        """Why no worktrees of this repository can be made here; None where they can."""
+        ...
+
+    async def make(self, tree: Tree) -> TreeMade:
+        """A worktree on a new branch that begins at the base as it is fetched now; one that stands is found."""
+        ...
+
+    async def found(self, tree: Tree) -> TreeMade | None:
+        """What stands of it, without making anything; None: nothing does."""
+        ...
+
+    async def remove(self, tree: Tree) -> TreeRemoved:
+        """Take it away if all of its work is elsewhere: committed, and on the remote. The branch stays."""
+        ...
+
+
+class History(Protocol):
+    """Looks into the history of a remote's branch, as it is fetched now."""
+
+    async def default(self, repository: str, remote: str) -> str | None:
+        """The branch that a remote calls its default now; None where that cannot be told."""
+        ...
+
+    async def look(self, repository: str, base: Base, sought: Sought, seen: str | None) -> Looked | str:
+        """Fetch, and say how a pull request stands in the base; a sentence where that cannot be told now.
+
+        `seen` is the commit of the base after which commits are wanted.
+        """
+        ...
+
+    async def after(self, repository: str, base: str, commit: str) -> tuple[Landed, ...] | str | None:
+        """What came to a base (a commit) after one of its commits; None: it is not part of it."""
+        ...
+
+    async def merged(self, repository: str, base: Base, prefix: str) -> tuple[str, ...]:
+        """The branches that begin with `prefix`, here or on the remote, whose work is part of the base as last seen."""
         ...
 
 

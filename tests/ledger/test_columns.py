@@ -44,9 +44,13 @@ ALLOWED = {
     "sighting": "id task_id subject source rank seen_at made_at digest facts",
     "token": "id revision digest role task_id lease_number created_at revoked_at name expires_at",
     "chain": """id revision run_id state goal repo selector source authorization caps attempt_cap cwd created_at agent
-        playbook position processed look_at reason ended_at""",
+        playbook position processed look_at reason ended_at base phases asks swept seen""",
     "link": """id revision chain_id position predecessor task_id unit place key attempt made_at outcome evidence blocker
         command_id handed_at recorded_at""",
+    "worktree": """id revision task_id chain_id repository path branch base state created_at command_id begun_at_commit
+        reason ended_at""",
+    "phase": """id revision chain_id unit task_id number state opened_at branch url head landing undone_by
+        settled_at reason""",
     "hold": "scope command_id",
     "event": "epoch n at kind run_id task_id data",
     "idempotency": "scope key digest result at",

@@ -24,10 +24,12 @@ from tenuto.model.ids import (
     LinkId,
     MessageId,
     ObservationId,
+    PhaseId,
     TaskId,
     TextId,
     TokenId,
     WaitId,
+    WorktreeId,
 )
 from tenuto.model.lifecycle import (
     OPEN_COMMAND,
@@ -36,12 +38,16 @@ from tenuto.model.lifecycle import (
     CommandState,
     DeliveryState,
     LeaseState,
+    PhaseState,
     RunState,
     TaskState,
+    WorktreeState,
 )
 from tenuto.model.message import Message, MessageKind, MessagePolicy
+from tenuto.model.phase import Landing, Phase
 from tenuto.model.snapshot import Role, Token
 from tenuto.model.work import Disposition, DispositionSource, Wait, WaitKind, WakeKind
+from tenuto.model.worktree import Base, Worktree
 from tenuto.store import tables
 from tenuto.store.ledger import TableLedger
 
@@ -83,6 +89,13 @@ class World:
         self.link = Link(
             LinkId(ids.new("link")), 1, self.chain.id, 1, None, self.task.id, "a", "queue:/queue", digest("a"), 1, NOW
         )
+        self.beside = place(ids)
+        path, branch = f"/trees/{self.task.id}", f"tenuto/{self.task.id}"
+        self.worktree = Worktree(
+            WorktreeId(ids.new("worktree")), 1, self.task.id, self.chain.id, "/repo", path, branch,
+            Base("origin", "main"), WorktreeState.PLANNED, NOW,
+        )  # fmt: skip
+        self.phase = Phase(PhaseId(ids.new("phase")), 1, self.chain.id, "a", self.task.id, 7, PhaseState.OPEN, NOW)
 
     def without(self, row: Row) -> tuple[Row, ...]:
         """Everything that `row` needs beside it."""
@@ -150,6 +163,15 @@ def spoilt(world: World) -> dict[str, Row]:
         "link_first_has_no_predecessor": replace(w.link, position=2),
         "link_recorded_outcome": replace(w.link, recorded_at=NOW),
         "link_key_is_sha256": replace(w.link, key="short"),
+        "worktree_state_known": _forced(w.worktree, state="lost"),
+        "worktree_revision_counts": replace(w.worktree, revision=0),
+        "worktree_ended_at": replace(w.worktree, state=WorktreeState.GONE),
+        "worktree_begun": replace(w.worktree, state=WorktreeState.READY),
+        "phase_state_known": _forced(replace(w.phase, settled_at=NOW), state="lost"),
+        "phase_revision_counts": replace(w.phase, revision=0),
+        "phase_number_counts": replace(w.phase, number=0),
+        "phase_merged": replace(w.phase, state=PhaseState.MERGED, settled_at=NOW),
+        "phase_settled_at": replace(w.phase, settled_at=NOW),
     }
 
 
@@ -290,6 +312,18 @@ def chain_in(world: World, state: ChainState) -> Row:
     return replace(world.chain, state=state, ended_at=None if state is ChainState.OPEN else NOW)
 
 
+def worktree_in(world: World, state: WorktreeState) -> Row:
+    over = state in (WorktreeState.GONE, WorktreeState.FAILED)
+    begun = None if state in (WorktreeState.PLANNED, WorktreeState.FAILED) else "abc"
+    return replace(world.worktree, state=state, begun_at_commit=begun, ended_at=NOW if over else None)
+
+
+def phase_in(world: World, state: PhaseState) -> Row:
+    landed = None if state in (PhaseState.OPEN, PhaseState.CLOSED) else Landing("abc", "merge", ("abc",))
+    settled = None if state is PhaseState.OPEN else NOW
+    return replace(world.phase, state=state, landing=landed, settled_at=settled)
+
+
 MAKERS: dict[str, Callable[[World, Any], Any]] = {
     "task": task_in,
     "run": run_in,
@@ -298,6 +332,8 @@ MAKERS: dict[str, Callable[[World, Any], Any]] = {
     "conversation": conversation_in,
     "message": message_in,
     "chain": chain_in,
+    "worktree": worktree_in,
+    "phase": phase_in,
 }
 
 
@@ -311,9 +347,12 @@ async def test_only_moves_of_the_lifecycle_are_taken(ledger: TableLedger, ids: C
     for old, new in product(lifecycle.states, lifecycle.states):
         world = World(ids)
         first = make(world, old)
-        beside = {row.id: row for row in (*world.place.rows, world.attempt, world.command)}
+        rows: tuple[Row, ...] = (*world.place.rows, world.attempt, world.command)
+        beside: dict[str, Row] = {row.id: row for row in rows}
         if name == "command":
             beside.pop(world.command.id)
+        if name in ("worktree", "phase"):
+            beside[world.chain.id] = world.chain
         if name in ("task", "run", "conversation"):
             beside.pop(world.attempt.id)
             beside.pop(world.command.id)
@@ -330,7 +369,7 @@ async def test_only_moves_of_the_lifecycle_are_taken(ledger: TableLedger, ids: C
 # -- unique truths
 
 
-def rivals(world: World) -> Iterator[tuple[str, Row, Row]]:
+def rivals(world: World) -> Iterator[tuple[str, Row | tuple[Row, ...], Row]]:
     """For every unique truth, a row that has it and one that wants it too."""
     w, ids = world, world.ids
     second = turn(ids, w.place, number=2)
@@ -341,6 +380,16 @@ def rivals(world: World) -> Iterator[tuple[str, Row, Row]]:
     yield "one_active_conversation_per_task", w.conversation, elsewhere
     yield "one_pending_wake_per_kind", w.wake, wake(ids, w.task)
     yield "one_token_per_digest", w.token, replace(w.token, id=TokenId(ids.new("token")))
+    tree, phase = (w.chain, w.worktree), (w.chain, w.phase)
+    tree_id = WorktreeId(ids.new("worktree"))
+    other: dict[str, Any] = {"id": tree_id, "task_id": w.task.id, "path": f"/{tree_id}", "branch": str(tree_id)}
+    yield "one_worktree_per_task", tree, replace(w.worktree, **other)
+    other["task_id"] = w.beside.task.id
+    yield "one_worktree_per_path", tree, replace(w.worktree, **other | {"path": w.worktree.path})
+    yield "one_worktree_per_branch", tree, replace(w.worktree, **other | {"branch": w.worktree.branch})
+    one: dict[str, Any] = {"id": PhaseId(ids.new("phase"))}
+    yield "one_phase_per_unit", phase, replace(w.phase, **one, number=8)
+    yield "one_phase_per_number", phase, replace(w.phase, **one, unit="b")
 
 
 async def test_every_unique_truth_is_told_by_name(ledger: TableLedger, ids: Counting) -> None:
@@ -348,7 +397,8 @@ async def test_every_unique_truth_is_told_by_name(ledger: TableLedger, ids: Coun
     for index in range(len(list(rivals(World(Counting()))))):
         world = World(ids)
         name, first, second = list(rivals(world))[index]
-        beside = {row.id: row for row in (*world.place.rows, first)}
+        had = first if isinstance(first, tuple) else (first,)
+        beside = {row.id: row for row in (*world.place.rows, *world.beside.rows, *had)}
         await written(ledger, Commit(puts=tuple(beside.values())))
         assert await ledger.commit(Commit(puts=(second,))) == Busy(name)
         tried.add(name)

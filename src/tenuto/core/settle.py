@@ -336,8 +336,12 @@ def _ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prompt: s
             draft.look_now()
         case CommandKind.STEER:
             pass  # words have no end of their own; the turn that took them has
-        case CommandKind.RECORD:
+        case CommandKind.RECORD | CommandKind.CLAIM | CommandKind.WORKTREE_MAKE | CommandKind.WORKTREE_REMOVE:
             pass  # what a source says is settled by whoever keeps chains
+        case CommandKind.GATE | CommandKind.MERGE:
+            pass  # what came of it is settled by whoever merges
+        case CommandKind.TAKEOVER:
+            pass  # it has no end of its own; that it took effect is seen at the session
         case _ as never:
             assert_never(never)
 

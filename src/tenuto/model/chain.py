@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from tenuto.model.faults import Mistake
-from tenuto.model.ids import ChainId, CommandId, LinkId, RunId, TaskId
+from tenuto.model.ids import ChainId, CommandId, LinkId, RunId, TaskId, TextId
 from tenuto.model.lifecycle import ChainState
 from tenuto.model.work import Agent
+from tenuto.model.worktree import Base
 
 VERSION = 1
 #: The fewest and the most attempts a unit may be given.
@@ -43,12 +44,16 @@ class Standing(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a unit in one task. FAILED: it may be tried again. GIVEN_UP: a person stopped its task."""
+    """What became of a unit in one task. FAILED: it may be tried again. GIVEN_UP: a person stopped its task.
+
+    TAKEN: somebody else had it before its task began.
+    """
 
     DONE = "done"
     BLOCKED = "blocked"
     FAILED = "failed"
     GIVEN_UP = "given_up"
+    TAKEN = "taken"
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,9 @@ class Blocker:
 
 @dataclass(frozen=True)
 class Unit:
-    """One unit as its source tells it. `recorded_by` is the marker of the command that last recorded it."""
+    """One unit as its source tells it. `recorded_by` is the marker of the command that last recorded it,
+    `claimed_by` the name of whoever has it now, where the source says so.
+    """
 
     id: str
     state: UnitState
@@ -71,6 +78,7 @@ class Unit:
     blocker: Blocker | None = None
     attempts: int = 0
     recorded_by: str | None = None
+    claimed_by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +102,18 @@ class Record:
     blocker: Blocker | None
     attempts: int
     marker: str
+
+
+@dataclass(frozen=True)
+class Hold:
+    """That a unit is worked on, to be written at its source under the name `by`: done twice it is done once.
+
+    `over` are names whose hold is known to be over, so that it may be taken from them.
+    """
+
+    unit: str
+    by: str
+    over: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -182,7 +202,10 @@ class Chain:
     """The rule of one chain, and how far it has come.
 
     `position` is the number of its last link, `processed` how many units were recorded as done. `look_at` is when it is
-    to be looked at again (None: when somebody asks), `reason` why it waits or how it ended.
+    to be looked at again (None: when somebody asks), `reason` why it waits or how it ended. `base`: each task has a
+    fresh worktree of the repository at `cwd`, begun there; `phases`: a unit counts when its pull request is part of
+    that base. `asks` is what only a person can say, `swept` the last sweep of its units, `seen` the commit of the base
+    up to which its phases were looked at.
     """
 
     id: ChainId
@@ -205,6 +228,11 @@ class Chain:
     look_at: datetime | None = None
     reason: str | None = None
     ended_at: datetime | None = None
+    base: Base | None = None
+    phases: bool = False
+    asks: str | None = None
+    swept: TextId | None = None
+    seen: str | None = None
 
 
 @dataclass(frozen=True)

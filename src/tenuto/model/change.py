@@ -17,9 +17,12 @@ from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Sample, Sighting
 from tenuto.model.fact import Fact, Scalar
 from tenuto.model.ids import CommandId
+from tenuto.model.merging import Mandate, Proposal, Review
 from tenuto.model.message import Message
+from tenuto.model.phase import Phase
 from tenuto.model.snapshot import Registry, Token
 from tenuto.model.work import Report, Run, Task, Text, Wait, Wake
+from tenuto.model.worktree import Worktree
 
 #: For how long an idempotency key is known; the same key means something new after that.
 KEY_LIFE = timedelta(hours=24)
@@ -41,6 +44,11 @@ Row = (
     | Token
     | Chain
     | Link
+    | Mandate
+    | Proposal
+    | Review
+    | Worktree
+    | Phase
 )
 
 

@@ -58,13 +58,24 @@ class Attempt:
 
 
 class CommandKind(StrEnum):
-    """RECORD: what became of a unit of a chain is written at its source."""
+    """RECORD: what became of a unit of a chain is written at its source.
+
+    GATE: a program looks at one commit before it is merged. MERGE: a host merges exactly one commit.
+    CLAIM: that a task has a unit is written at its source. WORKTREE_MAKE, WORKTREE_REMOVE: of a checkout of its own.
+    TAKEOVER: a tool server gives a session of its own to a new run, so that the old place can call nothing any more.
+    """
 
     SEND = "send"
     CHECK = "check"
     INTERRUPT = "interrupt"
     STEER = "steer"
     RECORD = "record"
+    GATE = "gate"
+    MERGE = "merge"
+    CLAIM = "claim"
+    WORKTREE_MAKE = "worktree_make"
+    WORKTREE_REMOVE = "worktree_remove"
+    TAKEOVER = "takeover"
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,11 @@ ObservationId = NewType("ObservationId", str)
 TokenId = NewType("TokenId", str)
 ChainId = NewType("ChainId", str)
 LinkId = NewType("LinkId", str)
+MandateId = NewType("MandateId", str)
+ProposalId = NewType("ProposalId", str)
+ReviewId = NewType("ReviewId", str)
+WorktreeId = NewType("WorktreeId", str)
+PhaseId = NewType("PhaseId", str)
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 LETTERS = {
@@ -44,6 +49,11 @@ LETTERS = {
     "registry": "g",
     "chain": "h",
     "link": "j",
+    "mandate": "d",
+    "proposal": "q",
+    "review": "z",
+    "worktree": "b",
+    "phase": "f",
 }
 SHAPE = re.compile(r"[a-z]-[0-9a-hjkmnp-tv-z]{26}")
 

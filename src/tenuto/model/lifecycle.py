@@ -303,4 +303,102 @@ CHAIN = Lifecycle[ChainState, ChainEvent](
     },
 )
 
-ALL: tuple[Lifecycle, ...] = (TASK, RUN, ATTEMPT, COMMAND, LEASE, DELIVERY, CHAIN)  # type: ignore[type-arg]
+
+class WorktreeState(StrEnum):
+    PLANNED = "planned"
+    READY = "ready"
+    KEPT = "kept"
+    GONE = "gone"
+    FAILED = "failed"
+
+
+class WorktreeEvent(StrEnum):
+    MADE = "made"
+    REFUSED = "refused"
+    KEPT = "kept"
+    REMOVED = "removed"
+
+
+WORKTREE = Lifecycle[WorktreeState, WorktreeEvent](
+    name="worktree",
+    start=WorktreeState.PLANNED,
+    moves={
+        WorktreeState.PLANNED: {
+            WorktreeEvent.MADE: WorktreeState.READY,
+            WorktreeEvent.REFUSED: WorktreeState.FAILED,
+        },
+        WorktreeState.READY: {
+            WorktreeEvent.KEPT: WorktreeState.KEPT,
+            WorktreeEvent.REMOVED: WorktreeState.GONE,
+        },
+        WorktreeState.KEPT: {
+            WorktreeEvent.KEPT: WorktreeState.KEPT,
+            WorktreeEvent.REMOVED: WorktreeState.GONE,
+        },
+        WorktreeState.GONE: {},
+        WorktreeState.FAILED: {},
+    },
+)
+
+
+class PhaseState(StrEnum):
+    OPEN = "open"
+    CLOSED = "closed"
+    MERGED = "merged"
+    REVERTED = "reverted"
+
+
+class PhaseEvent(StrEnum):
+    MERGED = "merged"
+    CLOSED = "closed"
+    REOPENED = "reopened"
+    REVERTED = "reverted"
+
+
+PHASE = Lifecycle[PhaseState, PhaseEvent](
+    name="phase",
+    start=PhaseState.OPEN,
+    moves={
+        PhaseState.OPEN: {
+            PhaseEvent.MERGED: PhaseState.MERGED,
+            PhaseEvent.CLOSED: PhaseState.CLOSED,
+        },
+        PhaseState.CLOSED: {
+            PhaseEvent.REOPENED: PhaseState.OPEN,
+            PhaseEvent.MERGED: PhaseState.MERGED,
+        },
+        PhaseState.MERGED: {
+            PhaseEvent.REVERTED: PhaseState.REVERTED,
+        },
+        PhaseState.REVERTED: {
+            PhaseEvent.REOPENED: PhaseState.OPEN,
+            PhaseEvent.MERGED: PhaseState.MERGED,
+        },
+    },
+)
+
+class ProposalState(StrEnum):
+    OPEN = "open"
+    MERGED = "merged"
+    TURNED_DOWN = "turned_down"
+
+
+class ProposalEvent(StrEnum):
+    MERGED = "merged"
+    TURNED_DOWN = "turned_down"
+
+
+PROPOSAL = Lifecycle[ProposalState, ProposalEvent](
+    name="proposal",
+    start=ProposalState.OPEN,
+    moves={
+        ProposalState.OPEN: {
+            ProposalEvent.MERGED: ProposalState.MERGED,
+            ProposalEvent.TURNED_DOWN: ProposalState.TURNED_DOWN,
+        },
+        ProposalState.MERGED: {},
+        ProposalState.TURNED_DOWN: {},
+    },
+)
+
+ALL: tuple[Lifecycle, ...] = (TASK, RUN, ATTEMPT, COMMAND, LEASE, DELIVERY, CHAIN, WORKTREE, PHASE, PROPOSAL)  # type: ignore[type-arg]

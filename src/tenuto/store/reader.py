@@ -22,12 +22,27 @@ from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Sample, Sighting
 from tenuto.model.fact import Event, Scalar
 from tenuto.model.faults import Corrupt
-from tenuto.model.ids import ALPHABET, LETTERS, ChainId, CommandId, MessageId, RunId, TaskId, TextId
+from tenuto.model.ids import (
+    ALPHABET,
+    LETTERS,
+    ChainId,
+    CommandId,
+    LinkId,
+    MessageId,
+    ProposalId,
+    RunId,
+    TaskId,
+    TextId,
+    WorktreeId,
+)
 from tenuto.model.lifecycle import AttemptState, CommandState, TaskState
+from tenuto.model.merging import Mandate, Proposal, Review
 from tenuto.model.message import Message
+from tenuto.model.phase import Phase
 from tenuto.model.policy import Keeping
 from tenuto.model.snapshot import InLine, Leadership, Registry, Snapshot, Spent, Token
 from tenuto.model.work import Report, Run, Task, Text, Wait, WaitKind, Wake
+from tenuto.model.worktree import Worktree
 from tenuto.store import leader, tables
 from tenuto.store.audit import Contradiction, contradictions
 from tenuto.store.dialect import Connection, Cursor, Dialect, Texts
@@ -257,6 +272,23 @@ _TRIED = (
     select(tables.link.c.unit, func.max(tables.link.c.attempt))
     .where(_is(tables.LINK, "chain_id"), text(f"({tables.NOT_DONE})"))
     .group_by(tables.link.c.unit)
+)
+_WORKTREES = _newest(tables.WORKTREE, _is(tables.WORKTREE, "chain_id"))
+_STANDING_WORKTREES = _newest(tables.WORKTREE, text(tables.STANDING_WORKTREE))
+_WORKTREE_OF = _of(tables.WORKTREE, _is(tables.WORKTREE, "task_id"))
+_PHASES = _of(tables.PHASE, _is(tables.PHASE, "chain_id")).order_by(tables.phase.c.id)
+_MANDATE = _of(tables.MANDATE, _is(tables.MANDATE, "chain_id"))
+_PROPOSALS = _newest(tables.PROPOSAL, _is(tables.PROPOSAL, "chain_id"))
+_PROPOSAL_OF = _of(tables.PROPOSAL, _is(tables.PROPOSAL, "task_id"))
+_REVIEWS = _newest(tables.REVIEW, _is(tables.REVIEW, "proposal_id"), by="number")
+_REVIEW_OF = _of(tables.REVIEW, _is(tables.REVIEW, "task_id"))
+_REVIEWED = select(func.sum(tables.proposal.c.reviews)).where(
+    _is(tables.PROPOSAL, "chain_id"), _is(tables.PROPOSAL, "unit")
+)
+_MERGES = select(func.count()).where(
+    _is(tables.PROPOSAL, "chain_id"),
+    text(tables.MERGED_PROPOSAL),
+    tables.proposal.c.settled_at > bindparam("since"),
 )
 _CHAIN_COST = select(func.sum(tables.task.c.cost)).select_from(
     tables.link.join(tables.task, tables.link.c.task_id == tables.task.c.id)
@@ -494,6 +526,49 @@ class TableReader:
     def tried(self, chain_id: ChainId) -> Mapping[str, int]:
         with self._looking() as look:
             return {str(cells[0]): int(cells[1]) for cells in look.cells(_TRIED, chain_id=chain_id)}
+
+    def link(self, link_id: LinkId) -> Link | None:
+        return self._one(tables.LINK, _ONE["link"], id=link_id)
+
+    def worktrees(self, limit: int, *, chain_id: ChainId | None = None) -> tuple[Worktree, ...]:
+        if chain_id is None:
+            return self._all(tables.WORKTREE, _STANDING_WORKTREES, most=limit)
+        return self._all(tables.WORKTREE, _WORKTREES, chain_id=chain_id, most=limit)
+
+    def worktree(self, worktree_id: WorktreeId) -> Worktree | None:
+        return self._one(tables.WORKTREE, _ONE["worktree"], id=worktree_id)
+
+    def worktree_of(self, task_id: TaskId) -> Worktree | None:
+        return self._one(tables.WORKTREE, _WORKTREE_OF, task_id=task_id)
+
+    def phases(self, chain_id: ChainId) -> tuple[Phase, ...]:
+        return self._all(tables.PHASE, _PHASES, chain_id=chain_id)
+
+    def mandate(self, chain_id: ChainId) -> Mandate | None:
+        return self._one(tables.MANDATE, _MANDATE, chain_id=chain_id)
+
+    def proposals(self, chain_id: ChainId, limit: int) -> tuple[Proposal, ...]:
+        return self._all(tables.PROPOSAL, _PROPOSALS, chain_id=chain_id, most=limit)
+
+    def proposal_of(self, task_id: TaskId) -> Proposal | None:
+        return self._one(tables.PROPOSAL, _PROPOSAL_OF, task_id=task_id)
+
+    def proposal(self, proposal_id: ProposalId) -> Proposal | None:
+        return self._one(tables.PROPOSAL, _ONE["proposal"], id=proposal_id)
+
+    def reviews(self, proposal_id: ProposalId, limit: int) -> tuple[Review, ...]:
+        return self._all(tables.REVIEW, _REVIEWS, proposal_id=proposal_id, most=limit)
+
+    def review_of(self, task_id: TaskId) -> Review | None:
+        return self._one(tables.REVIEW, _REVIEW_OF, task_id=task_id)
+
+    def reviewed(self, chain_id: ChainId, unit: str) -> int:
+        with self._looking() as look:
+            return int(look.cells(_REVIEWED, chain_id=chain_id, unit=unit)[0][0] or 0)
+
+    def merges(self, chain_id: ChainId, since: datetime) -> int:
+        with self._looking() as look:
+            return int(look.cells(_MERGES, chain_id=chain_id, since=moment(since))[0][0])
 
     def chain_cost(self, chain_id: ChainId) -> int:
         with self._looking() as look:

@@ -19,11 +19,25 @@ from tenuto.model.command import Attempt, Command, CommandKind
 from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Sample, Sighting
 from tenuto.model.fact import Event
-from tenuto.model.lifecycle import AttemptState, CommandState, DeliveryState, LeaseState, Lifecycle, RunState, TaskState
+from tenuto.model.lifecycle import (
+    AttemptState,
+    CommandState,
+    DeliveryState,
+    LeaseState,
+    Lifecycle,
+    PhaseState,
+    ProposalState,
+    RunState,
+    TaskState,
+    WorktreeState,
+)
+from tenuto.model.merging import Mandate, Proposal, Review
 from tenuto.model.message import Message
+from tenuto.model.phase import Phase
 from tenuto.model.snapshot import Leadership, Registry, Token
 from tenuto.model.work import Report, Run, Task, TextKind, Wait, Wake
 from tenuto.model.work import Text as Words
+from tenuto.model.worktree import Worktree
 from tenuto.store.rows import Field, Shape
 
 METADATA = MetaData()
@@ -33,7 +47,8 @@ REGISTRY, LEADERSHIP, RUN, TASK = Shape(Registry), Shape(Leadership), Shape(Run)
 CONVERSATION, ATTEMPT, COMMAND, MESSAGE = Shape(Conversation), Shape(Attempt), Shape(Command), Shape(Message)
 WAIT, WAKE, REPORT, TEXT = Shape(Wait), Shape(Wake), Shape(Report), Shape(Words)
 SAMPLE, SIGHTING, TOKEN, EVENT = Shape(Sample), Shape(Sighting), Shape(Token), Shape(Event)
-CHAIN, LINK = Shape(Chain), Shape(Link)
+CHAIN, LINK, WORKTREE, PHASE = Shape(Chain), Shape(Link), Shape(Worktree), Shape(Phase)
+MANDATE, PROPOSAL, REVIEW = Shape(Mandate), Shape(Proposal), Shape(Review)
 
 #: Every row type that can be put, parents before their children: the order in which one commit writes them.
 ORDER: tuple[Shape[Any], ...] = (
@@ -53,6 +68,11 @@ ORDER: tuple[Shape[Any], ...] = (
     TOKEN,
     CHAIN,
     LINK,
+    MANDATE,
+    PROPOSAL,
+    REVIEW,
+    WORKTREE,
+    PHASE,
 )
 #: The tables whose `state` follows a lifecycle.
 LIFECYCLES: Mapping[str, Lifecycle] = {  # type: ignore[type-arg]
@@ -63,6 +83,9 @@ LIFECYCLES: Mapping[str, Lifecycle] = {  # type: ignore[type-arg]
     "conversation": lifecycle.LEASE,
     "message": lifecycle.DELIVERY,
     "chain": lifecycle.CHAIN,
+    "proposal": lifecycle.PROPOSAL,
+    "worktree": lifecycle.WORKTREE,
+    "phase": lifecycle.PHASE,
 }
 UNDELIVERED = (DeliveryState.DEFERRED, DeliveryState.CARRIED, DeliveryState.RETRY_WAIT, DeliveryState.AMBIGUOUS)
 UNFINISHED = (TaskState.PENDING, TaskState.ACTIVE)
@@ -93,6 +116,19 @@ _PARENTS: Mapping[str, str] = {
     "link.predecessor": "task.id",
     "link.task_id": "task.id",
     "link.command_id": "command.id",
+    "mandate.chain_id": "chain.id",
+    "proposal.chain_id": "chain.id",
+    "proposal.task_id": "task.id",
+    "proposal.gate_command": "command.id",
+    "proposal.merge_command": "command.id",
+    "review.proposal_id": "proposal.id",
+    "review.task_id": "task.id",
+    "chain.swept": "text.id",
+    "worktree.task_id": "task.id",
+    "worktree.chain_id": "chain.id",
+    "worktree.command_id": "command.id",
+    "phase.chain_id": "chain.id",
+    "phase.task_id": "task.id",
 }
 
 
@@ -110,6 +146,9 @@ UNFINISHED_TASK = among("state", UNFINISHED)
 OBJECTIVE_TEXT = among("kind", (TextKind.OBJECTIVE,))
 SIDE_COMMAND = among("kind", (CommandKind.CHECK, CommandKind.INTERRUPT))
 UNDELIVERED_MESSAGE = among("state", UNDELIVERED)
+STANDING_WORKTREE = among("state", (WorktreeState.READY, WorktreeState.KEPT))
+MERGED_PROPOSAL = among("state", (ProposalState.MERGED,))
+OPEN_PROPOSAL = among("state", (ProposalState.OPEN,))
 NOT_DONE = f"outcome IS NULL OR outcome <> '{Outcome.DONE.value}'"
 
 
@@ -159,7 +198,12 @@ def _one(name: str) -> tuple[Column[object], CheckConstraint]:
     )
 
 
-registry = _table(REGISTRY, *_one("registry"), _check("registry_held_by_somebody", _both("held_at", "held_by")))
+registry = _table(
+    REGISTRY,
+    *_one("registry"),
+    _check("registry_held_by_somebody", _both("held_at", "held_by")),
+    _check("registry_merging_off_by_somebody", _both("merging_off_at", "merging_off_by")),
+)
 leadership = _table(LEADERSHIP, *_one("leadership"), _check("leadership_epoch_counts", "epoch >= 1"))
 words = _table(TEXT, _check("text_digest_is_sha256", "length(digest) = 64"))
 run = _table(RUN, _check("run_stopped_at", f"({among('state', (RunState.STOPPED,))}) = (stopped_at IS NOT NULL)"))
@@ -241,6 +285,31 @@ link = _table(
     _check("link_recorded_outcome", _implies("recorded_at IS NOT NULL", "outcome IS NOT NULL")),
     _check("link_key_is_sha256", "length(key) = 64"),
 )
+worktree = _table(
+    WORKTREE,
+    _check("worktree_ended_at", f"({among('state', lifecycle.WORKTREE.terminal)}) = (ended_at IS NOT NULL)"),
+    _check("worktree_begun", _implies(among("state", (WorktreeState.READY,)), "begun_at_commit IS NOT NULL")),
+)
+phase = _table(
+    PHASE,
+    _check("phase_number_counts", "number >= 1"),
+    _check("phase_merged", _implies(among("state", (PhaseState.MERGED,)), "landing IS NOT NULL AND undone_by IS NULL")),
+    _check("phase_settled_at", f"({among('state', (PhaseState.OPEN,))}) = (settled_at IS NULL)"),
+)
+
+mandate = _table(MANDATE, _check("mandate_reviews_count", "reviews BETWEEN 1 AND 100"))
+proposal = _table(
+    PROPOSAL,
+    _check("proposal_counts", "number >= 1 AND reviews >= 0 AND gate_tries >= 0"),
+    _check("proposal_settled_at", f"({among('state', lifecycle.PROPOSAL.terminal)}) = (settled_at IS NOT NULL)"),
+    _check("proposal_merged_as", f"({among('state', (ProposalState.MERGED,))}) = (merged_as IS NOT NULL)"),
+    _check("proposal_gated_at_a_commit", _both("gate_command", "gate_head")),
+)
+review = _table(
+    REVIEW,
+    _check("review_counts", "number >= 1"),
+    _check("review_said_at", _both("verdict", "said_at")),
+)
 
 hold = Table(
     "hold",
@@ -299,6 +368,17 @@ UNIQUE = (
     _index("one_successor_per_task", link.c.chain_id, link.c.predecessor, unique=True),
     _index("one_link_per_task", link.c.task_id, unique=True),
     _index("one_link_per_cursor", link.c.chain_id, link.c.key, unique=True),
+    _index("one_worktree_per_task", worktree.c.task_id, unique=True),
+    _index("one_worktree_per_path", worktree.c.path, unique=True),
+    _index("one_worktree_per_branch", worktree.c.repository, worktree.c.branch, unique=True),
+    _index("one_phase_per_unit", phase.c.chain_id, phase.c.unit, unique=True),
+    _index("one_phase_per_number", phase.c.chain_id, phase.c.number, unique=True),
+    _index("one_mandate_per_chain", mandate.c.chain_id, unique=True),
+    _index("one_proposal_per_task", proposal.c.task_id, unique=True),
+    _index("one_open_proposal_per_chain", proposal.c.chain_id, unique=True, where=OPEN_PROPOSAL),
+    _index("one_review_per_task", review.c.task_id, unique=True),
+    _index("one_review_per_number", review.c.proposal_id, review.c.number, unique=True),
+    _index("one_review_at_a_time", review.c.proposal_id, unique=True, where="verdict IS NULL"),
     _index("one_task_per_unit", link.c.place, link.c.unit, unique=True, where="recorded_at IS NULL"),
 )
 #: What makes a look cost what is due, not what exists.
@@ -326,6 +406,9 @@ SEARCHED = (
     _index("sighting_of_task", sighting.c.task_id, sighting.c.id),
     _index("sighting_of_subject", sighting.c.task_id, sighting.c.subject, sighting.c.id),
     _index("chain_looked_at", chain.c.look_at, chain.c.id, where="look_at IS NOT NULL"),
+    _index("worktree_of_chain", worktree.c.chain_id, worktree.c.id, where="chain_id IS NOT NULL"),
+    _index("worktree_there", worktree.c.id, where=STANDING_WORKTREE),
+    _index("proposal_of_chain", proposal.c.chain_id, proposal.c.id),
     _index("link_not_done", link.c.chain_id, link.c.unit, where=NOT_DONE),
     _index("event_of_task", event.c.task_id, event.c.n, where="task_id IS NOT NULL"),
     _index("event_of_run", event.c.run_id, event.c.n, where="run_id IS NOT NULL"),

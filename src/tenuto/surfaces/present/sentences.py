@@ -76,6 +76,15 @@ SENTENCES: Mapping[FactKind, str] = {
     FactKind.CHAIN_ADVANCED: "the chain goes on with unit {unit}, at position {position}",
     FactKind.CHAIN_WAITS: "the chain waits: {because}",
     FactKind.CHAIN_ENDED: "the chain ended ({state}): {because}",
+    FactKind.CHAIN_SWEPT: "every unit of the chain was looked at: {counts}",
+    FactKind.WORKTREE_MADE: "a worktree of its own was made at {path}, on branch {branch}",
+    FactKind.WORKTREE_FAILED: "its worktree at {path} could not be made: {why}",
+    FactKind.WORKTREE_KEPT: "the worktree at {path} is kept: {why}",
+    FactKind.WORKTREE_REMOVED: "the worktree at {path} was removed; all of its work is elsewhere",
+    FactKind.PHASE_OPENED: "pull request {number} is recorded for unit {unit}",
+    FactKind.PHASE_MERGED: "pull request {number} of unit {unit} is part of the base ({how}, {commit})",
+    FactKind.PHASE_REVERTED: "pull request {number} of unit {unit} is not part of the base any more: {why}",
+    FactKind.PHASE_CLOSED: "pull request {number} of unit {unit} was closed and is not part of the base",
     FactKind.RESTED: "not now: {sentence}",
 }
 

@@ -105,13 +105,19 @@ CREATE TABLE chain (
 	look_at BIGINT,
 	reason TEXT,
 	ended_at BIGINT,
+	base TEXT,
+	phases BIGINT NOT NULL,
+	asks TEXT,
+	swept TEXT,
+	seen TEXT,
 	PRIMARY KEY (id),
 	CONSTRAINT chain_ended_at CHECK ((state IN ('capped', 'complete', 'stopped')) = (ended_at IS NOT NULL)),
 	CONSTRAINT chain_counts CHECK (position >= 0 AND processed >= 0 AND processed <= position),
 	CONSTRAINT chain_attempt_cap CHECK (attempt_cap BETWEEN 1 AND 20),
 	CONSTRAINT chain_state_known CHECK (state IN ('capped', 'complete', 'open', 'stopped')),
 	CONSTRAINT chain_revision_counts CHECK (revision >= 1),
-	FOREIGN KEY(run_id) REFERENCES run (id)
+	FOREIGN KEY(run_id) REFERENCES run (id),
+	FOREIGN KEY(swept) REFERENCES text (id)
 )
 ;;
 CREATE INDEX chain_looked_at ON chain (look_at, id) WHERE look_at IS NOT NULL
@@ -249,6 +255,36 @@ CREATE INDEX conversation_of_task ON conversation (task_id)
 CREATE UNIQUE INDEX one_active_conversation_per_identity ON conversation (identity) WHERE state IN ('active')
 ;;
 CREATE UNIQUE INDEX one_active_conversation_per_task ON conversation (task_id) WHERE state IN ('active')
+;;
+CREATE TABLE phase (
+	id TEXT NOT NULL,
+	revision BIGINT NOT NULL,
+	chain_id TEXT NOT NULL,
+	unit TEXT NOT NULL,
+	task_id TEXT NOT NULL,
+	number BIGINT NOT NULL,
+	state TEXT NOT NULL,
+	opened_at BIGINT NOT NULL,
+	branch TEXT,
+	url TEXT,
+	head TEXT,
+	landing TEXT,
+	undone_by TEXT,
+	settled_at BIGINT,
+	reason TEXT,
+	PRIMARY KEY (id),
+	CONSTRAINT phase_number_counts CHECK (number >= 1),
+	CONSTRAINT phase_merged CHECK (NOT (state IN ('merged')) OR (landing IS NOT NULL AND undone_by IS NULL)),
+	CONSTRAINT phase_settled_at CHECK ((state IN ('open')) = (settled_at IS NULL)),
+	CONSTRAINT phase_state_known CHECK (state IN ('closed', 'merged', 'open', 'reverted')),
+	CONSTRAINT phase_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(chain_id) REFERENCES chain (id),
+	FOREIGN KEY(task_id) REFERENCES task (id)
+)
+;;
+CREATE UNIQUE INDEX one_phase_per_number ON phase (chain_id, number)
+;;
+CREATE UNIQUE INDEX one_phase_per_unit ON phase (chain_id, unit)
 ;;
 CREATE TABLE report (
 	id TEXT NOT NULL,
@@ -525,6 +561,41 @@ CREATE INDEX message_of_task ON message (task_id, id)
 ;;
 CREATE INDEX message_undelivered ON message (task_id, id) WHERE state IN ('ambiguous', 'carried', 'deferred', 'retry_wait')
 ;;
+CREATE TABLE worktree (
+	id TEXT NOT NULL,
+	revision BIGINT NOT NULL,
+	task_id TEXT NOT NULL,
+	chain_id TEXT,
+	repository TEXT NOT NULL,
+	path TEXT NOT NULL,
+	branch TEXT NOT NULL,
+	base TEXT NOT NULL,
+	state TEXT NOT NULL,
+	created_at BIGINT NOT NULL,
+	command_id TEXT,
+	begun_at_commit TEXT,
+	reason TEXT,
+	ended_at BIGINT,
+	PRIMARY KEY (id),
+	CONSTRAINT worktree_ended_at CHECK ((state IN ('failed', 'gone')) = (ended_at IS NOT NULL)),
+	CONSTRAINT worktree_begun CHECK (NOT (state IN ('ready')) OR (begun_at_commit IS NOT NULL)),
+	CONSTRAINT worktree_state_known CHECK (state IN ('failed', 'gone', 'kept', 'planned', 'ready')),
+	CONSTRAINT worktree_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(task_id) REFERENCES task (id),
+	FOREIGN KEY(chain_id) REFERENCES chain (id),
+	FOREIGN KEY(command_id) REFERENCES command (id)
+)
+;;
+CREATE UNIQUE INDEX one_worktree_per_branch ON worktree (repository, branch)
+;;
+CREATE UNIQUE INDEX one_worktree_per_path ON worktree (path)
+;;
+CREATE UNIQUE INDEX one_worktree_per_task ON worktree (task_id)
+;;
+CREATE INDEX worktree_of_chain ON worktree (chain_id, id) WHERE chain_id IS NOT NULL
+;;
+CREATE INDEX worktree_there ON worktree (id) WHERE state IN ('kept', 'ready')
+;;
 CREATE FUNCTION task_moves() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'task: no such move' USING ERRCODE = 'check_violation'; END $$
 ;;
@@ -573,6 +644,20 @@ BEGIN RAISE EXCEPTION 'chain: no such move' USING ERRCODE = 'check_violation'; E
 CREATE TRIGGER chain_moves BEFORE UPDATE OF state ON chain FOR EACH ROW
 WHEN (NEW.state <> OLD.state AND NOT ((OLD.state = 'open' AND NEW.state = 'capped') OR (OLD.state = 'open' AND NEW.state = 'complete') OR (OLD.state = 'open' AND NEW.state = 'stopped')))
 EXECUTE FUNCTION chain_moves()
+;;
+CREATE FUNCTION worktree_moves() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'worktree: no such move' USING ERRCODE = 'check_violation'; END $$
+;;
+CREATE TRIGGER worktree_moves BEFORE UPDATE OF state ON worktree FOR EACH ROW
+WHEN (NEW.state <> OLD.state AND NOT ((OLD.state = 'kept' AND NEW.state = 'gone') OR (OLD.state = 'kept' AND NEW.state = 'kept') OR (OLD.state = 'planned' AND NEW.state = 'failed') OR (OLD.state = 'planned' AND NEW.state = 'ready') OR (OLD.state = 'ready' AND NEW.state = 'gone') OR (OLD.state = 'ready' AND NEW.state = 'kept')))
+EXECUTE FUNCTION worktree_moves()
+;;
+CREATE FUNCTION phase_moves() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'phase: no such move' USING ERRCODE = 'check_violation'; END $$
+;;
+CREATE TRIGGER phase_moves BEFORE UPDATE OF state ON phase FOR EACH ROW
+WHEN (NEW.state <> OLD.state AND NOT ((OLD.state = 'closed' AND NEW.state = 'merged') OR (OLD.state = 'closed' AND NEW.state = 'open') OR (OLD.state = 'merged' AND NEW.state = 'reverted') OR (OLD.state = 'open' AND NEW.state = 'closed') OR (OLD.state = 'open' AND NEW.state = 'merged') OR (OLD.state = 'reverted' AND NEW.state = 'merged') OR (OLD.state = 'reverted' AND NEW.state = 'open')))
+EXECUTE FUNCTION phase_moves()
 ;;
 CREATE FUNCTION event_stays() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'event: what happened is not rewritten' USING ERRCODE = 'check_violation'; END $$
