@@ -33,6 +33,8 @@ class Registry:
     created_at: datetime
     held_at: datetime | None = None
     held_by: str | None = None
+    merging_off_at: datetime | None = None
+    merging_off_by: str | None = None
 
 
 class Role(StrEnum):
