@@ -223,6 +223,24 @@ class Taking(Protocol):
 
 @runtime_checkable
 class PerTask(Protocol):
+@runtime_checkable
+class Paging(Protocol):
+    """An executor whose conversations are shown in pages, which can be looked at."""
+
+    async def page(self, talk: Conversation) -> Observation:
+        """PageFacts of a conversation's page now; `shown` is None where nobody could be asked."""
+        ...
+
+
+@runtime_checkable
+class Accounted(Protocol):
+    """An executor that can tell whose usage the turns of an agent take."""
+
+    def account(self, agent: Agent) -> str | None:
+        """What the account is called here: the same for the same account, and no part of any secret."""
+        ...
+
+
     """An executor that only stands for others: each task has one of its own."""
 
     def executor_for(self, task_id: TaskId) -> str:

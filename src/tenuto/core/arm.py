@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tenuto.core import neighbours, progress, settle, tenancy
+from tenuto.core import neighbours, pages, progress, settle, tenancy
 from tenuto.core.draft import Draft, New, text_of
 from tenuto.model.change import Commit, Guard
 from tenuto.model.command import Attempt, Command, CommandKind
@@ -350,7 +350,7 @@ def open_conversation(seen: Seen, executor: str, now: datetime, new: New) -> Com
     holder = snapshot.conversation
     cut = holder is not None and snapshot.last is not None and snapshot.last.conversation_id == holder.id
     cut = cut and _cut_short(seen) and not snapshot.task.agent.keeps_session
-    if holder is not None and tenancy.expired(holder, now) and not cut:
+    if holder is not None and tenancy.expired(holder, now) and not cut and pages.lost(seen) is None:
         tenure = tenancy.claim(snapshot.task, holder, holder, policy, now)
     else:
         place = f"{snapshot.task.agent.adapter}:{snapshot.task.id}/{snapshot.task.lease_number + 1}"

@@ -20,6 +20,7 @@ from tenuto.model.evidence import (
     How,
     Mark,
     Observation,
+    PageFacts,
     Presence,
     Rank,
     WorkspaceFacts,
@@ -38,6 +39,7 @@ from tenuto.model.reconciliation import (
     Living,
     Lost,
     MayYetBegin,
+    Named,
     Reconciliation,
     Seen,
     TurnEnded,
@@ -61,6 +63,7 @@ def reconcile(
     workspace: WorkspaceFacts | None = None
     acceptance: AcceptanceFacts | None = None
     tools: list[ToolFacts] = []
+    page: PageFacts | None = None
     findings: list[Finding] = []
     commands = {command.id: command for command in subjects(snapshot)}
     looked = tuple(observations)
@@ -78,6 +81,8 @@ def reconcile(
                 tools.append(facts)
             case _ as never:
                 assert_never(never)
+            case PageFacts() as facts:
+                page = facts if facts.shown is not None else None
     if not snapshot.task.terminal:
         findings.extend(came_true(snapshot, resolved, now))
     if not snapshot.task.terminal and wake.checkpoint_due(snapshot, now):
@@ -85,9 +90,24 @@ def reconcile(
     if (news := neighbours.news(snapshot, now)) is not None:
         findings.append(news)
     findings.extend(trust.flaws(snapshot, looked, now))
-    members = fence_members(snapshot, workspace, tools)
+    members = fence_members(snapshot, workspace, tools, page)
     kept = tuple(observation for observation in looked if signs.said(observation))
-    return Reconciliation(tuple(findings), digest_of(members), members, workspace, acceptance, tuple(tools), kept)
+    return Reconciliation(tuple(findings), digest_of(members), members, workspace, acceptance, tuple(tools), kept, page)
+
+
+def of_takeovers(
+    commands: Mapping[CommandId, Command], looked: Iterable[Observation], tools: Iterable[ToolFacts]
+) -> tuple[Finding, ...]:
+    """What is found of takeovers, once everything was looked at: the sessions themselves are what proves them."""
+    found: list[Finding] = []
+    for observation in looked:
+        facts = observation.facts
+        command = commands.get(facts.command_id) if isinstance(facts, CommandFacts) else None
+        if not isinstance(facts, CommandFacts) or command is None or command.kind is not CommandKind.TAKEOVER:
+            continue
+        if observation.rank is not Rank.REPORTED:
+            found.extend(takeover.findings(command, facts, observation, tools))
+    return tuple(found)
 
 
 def subjects(snapshot: Snapshot) -> tuple[Command, ...]:
@@ -204,8 +224,18 @@ def _contradicted(command: Command, facts: CommandFacts, why: str) -> tuple[Find
 def _undone(command: Command, facts: CommandFacts, reason: str, *, revoked: bool) -> tuple[Finding, ...]:
     # An interruption has no program of its own: what runs is what it was to end, and it is tried again.
     if facts.agent is Presence.ALIVE and command.kind is not CommandKind.INTERRUPT:
+def _named(snapshot: Snapshot, command: Command, facts: CommandFacts) -> tuple[Finding, ...]:
+    """What a turn in it has told its conversation to be called outside, where it is called otherwise here."""
+    talk, session = snapshot.conversation, facts.proof.get("session")
+    if command.kind is not CommandKind.SEND or talk is None or talk.id != command.conversation_id or not session:
+        return ()
+    if facts.mark not in (Mark.ACCEPTED, Mark.ENDED) or session == talk.identity:
+        return ()
+    return (Named(command, session),)
+
+
         return (Doubtful(command, f"something of it runs although its journal says: {reason}"),)
-    return (Undone(command, reason, facts.mendable, revoked),)
+    return (Undone(command, reason, facts.mendable, revoked, facts.proof.get("why")),)
 
 
 def _claimed(command: Command, facts: CommandFacts) -> tuple[Finding, ...]:
@@ -318,7 +348,10 @@ def _of_task(snapshot: Snapshot, wait: Wait) -> tuple[Finding, ...]:
 
 
 def fence_members(
-    snapshot: Snapshot, workspace: WorkspaceFacts | None, tools: Iterable[ToolFacts] = ()
+    snapshot: Snapshot,
+    workspace: WorkspaceFacts | None,
+    tools: Iterable[ToolFacts] = (),
+    page: PageFacts | None = None,
 ) -> tuple[str, ...]:
     """What the fence is the digest of: identities and states, never times or counters."""
     task, talk, last = snapshot.task, snapshot.conversation, snapshot.last
@@ -338,6 +371,8 @@ def fence_members(
     return tuple(sorted(members))
 
 
+    if page is not None:
+        members.append(f"page {page.state} {page.composer}" if page.shown else "page not shown")
 def _tool_members(facts: ToolFacts) -> list[str]:
     about = f"tool {facts.subject}"
     plan = "no plan"

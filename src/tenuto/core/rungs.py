@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
 
-from tenuto.core import caps, reconcile, slots, tenancy, trust, wake
+from tenuto.core import caps, pages, reconcile, slots, tenancy, trust, wake
 from tenuto.model.command import AttemptOutcome, CommandKind
 from tenuto.model.decision import Because, Rung
 from tenuto.model.evidence import WorkspaceKind
@@ -272,6 +272,8 @@ def needs_conversation(seen: Seen, now: datetime) -> str | None:
         return "its conversation's lease ran out"
     if tenancy.rolled_back(talk, snapshot.run.policy, now):
         return "the clock stands before its conversation's lease was renewed"
+    if (why := pages.lost(seen)) is not None:
+        return why
     last, cut = snapshot.last, {AttemptOutcome.INTERRUPTED, AttemptOutcome.LOST, AttemptOutcome.RELEASED}
     if snapshot.task.agent.keeps_session:
         cut = {AttemptOutcome.RELEASED}  # what was cut short is proven gone, and its session remembers how far it came
@@ -471,6 +473,7 @@ CONTINUE: tuple[Check, ...] = (
     executor,
     evidence,
     tool,
+    pages.page,
     fence,
     cap,
 )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tenuto.core import neighbours, progress, reconcile, signal, signs, slots, tenancy, trust, wake
+from tenuto.core import neighbours, pages, progress, reconcile, signal, signs, slots, takeover, tenancy, trust, wake
 from tenuto.core.draft import Draft, New
 from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
@@ -34,6 +34,7 @@ from tenuto.model.reconciliation import (
     Living,
     Lost,
     MayYetBegin,
+    Named,
     News,
     Seen,
     TurnEnded,
@@ -67,6 +68,7 @@ def settle(seen: Seen, now: datetime, new: New, prompt: str = "") -> Commit | No
     if seen.found.acceptance is not None:
         _judged(draft, seen)
     _not_to_be_ended(draft, seen)
+    pages.settle(draft, seen)
     _record(draft, seen)
     return draft.commit()
 
@@ -91,6 +93,8 @@ def _apply(draft: Draft, finding: Finding, seen: Seen, prompt: str) -> None:
         case Undone():
             _undone(draft, finding)
         case TurnEnded(command, ending):
+        case Named():
+            pages.named(draft, finding)
             _ended(draft, _now(draft, command), ending, seen, prompt)
         case CutShort(command, why):
             _cut_short(draft, _now(draft, command), seen.found.workspace, why)
@@ -199,7 +203,8 @@ def _undone(draft: Draft, finding: Undone) -> None:
     riders = draft.carried_on(command, DeliveryEvent.UNSENT, not_before=draft.now + delay)
     if draft.task.terminal or ended is None:
         return
-    if finding.mendable:
+    again = pages.refused(draft, finding)
+    if finding.mendable and not again:
         _ask(draft, f"the turn could not be started: {finding.reason}", ended)
     elif wake.unsent_for(row, policy) >= policy.delivery_end:
         _ask(draft, f"no turn could be started for {policy.delivery_end}: {finding.reason}. Shall it be tried?", ended)

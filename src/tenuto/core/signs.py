@@ -19,6 +19,7 @@ from tenuto.model.evidence import (
     AcceptanceFacts,
     CommandFacts,
     Observation,
+    PageFacts,
     Rank,
     Sighting,
     WorkspaceFacts,
@@ -134,10 +135,22 @@ def said(observation: Observation) -> tuple[tuple[str, str], ...]:
             return (("directory", kind.value),)
         case ToolFacts() as facts:
             return _of_tools(facts)
+        case PageFacts() as facts:
+            return _of_page(facts)
         case CommandFacts() | AcceptanceFacts():
             return ()
         case _ as never:
             assert_never(never)
+
+
+def _of_page(facts: PageFacts) -> tuple[tuple[str, str], ...]:
+    if not facts.shown or facts.several:
+        return ()
+    told = [("send_ready", str(facts.state == "ready").lower()), ("tool_card", str(facts.approval is not None).lower())]
+    if facts.generating in ("yes", "no"):
+        told.insert(0, ("generating", str(facts.generating == "yes").lower()))
+    told.append(("delivery_error", str(facts.error == "delivery_timeout" and not facts.stale).lower()))
+    return tuple(told)
 
 
 def _of_tools(facts: ToolFacts) -> tuple[tuple[str, str], ...]:

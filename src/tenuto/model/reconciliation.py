@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tenuto.model.command import Command
-from tenuto.model.evidence import AcceptanceFacts, Ending, Observation, Rank, WorkspaceFacts
+from tenuto.model.evidence import AcceptanceFacts, Ask, Ending, Observation, PageFacts, Rank, WorkspaceFacts
+from tenuto.model.permission import Permission
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import Flaw, ToolFacts
 from tenuto.model.work import Task, Wait
@@ -42,6 +43,15 @@ class Undone:
 
 @dataclass(frozen=True)
 class TurnEnded:
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Named:
+    """What the outside calls the conversation of a command, other than it is called here."""
+
+    command: Command
+    identity: str
     """The performer saw the turn's own end."""
 
     command: Command
@@ -166,7 +176,8 @@ Finding = (
 class Reconciliation:
     """Findings about one task, and the fence over the members that were looked at (no times, no counters).
 
-    `tools` are the sessions that work for the task, `observations` what is worth keeping of the look.
+    `tools` are the sessions that work for the task, `observations` what is worth keeping of the look. `page`
+    is what the conversation's page shows, where somebody could be asked.
     """
 
     findings: tuple[Finding, ...]
@@ -175,6 +186,7 @@ class Reconciliation:
     workspace: WorkspaceFacts | None = None
     acceptance: AcceptanceFacts | None = None
     tools: tuple[ToolFacts, ...] = ()
+    | Named
     observations: tuple[Observation, ...] = ()
 
 
@@ -195,3 +207,4 @@ class Seen:
     steerable: bool = False
     place: str | None = None
     apart: str | None = None
+    page: PageFacts | None = None

@@ -63,6 +63,10 @@ SESSIONS = frozenset({"claude", "codex", "gemini", "opencode", "acp"})
 """Adapters whose program keeps a session that outlives its processes."""
 
 
+PAGES = "ext:"
+"""How the names of executors begin that have pages."""
+
+
 @dataclass(frozen=True)
 class Agent:
     """What works on a task: an adapter's name and, for programs, how to start it.
@@ -80,7 +84,12 @@ class Agent:
     @property
     def keeps_session(self) -> bool:
         """Whether its session is still there after a turn that was cut short, to be gone on in."""
-        return self.adapter in SESSIONS
+        return self.adapter in SESSIONS or self.in_page
+
+    @property
+    def in_page(self) -> bool:
+        """Whether it is a chat in a browser: its turns go through a page, and end when the page is seen to be done."""
+        return self.on is not None and self.on.startswith(PAGES)
 
     @property
     def carrier(self) -> str:

@@ -90,6 +90,13 @@ class Line:
 
     async def inquire(self, subject: wire.Subject, within: float) -> wire.Observation | None:
         """What the executor sees of one command now; None when nothing came in time."""
+        return await self._asked(lambda query: wire.Inquire(query, (subject,)), within)
+
+    async def inquire_page(self, target: wire.Target, within: float) -> wire.Observation | None:
+        """What the page of one conversation shows now; None when nothing came in time."""
+        return await self._asked(lambda query: wire.Inquire(query, (), (target,)), within)
+
+    async def _asked(self, ask: Callable[[int], wire.Inquire], within: float) -> wire.Observation | None:
         self._query += 1
         query = self._query
         answer: asyncio.Future[wire.Observation | None] = asyncio.get_running_loop().create_future()

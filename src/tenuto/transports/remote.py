@@ -205,7 +205,11 @@ class Executors(Mapping[str, Executor]):
     """Those of this process by name, and every remote one by its prefix, whether it has ever come or not."""
 
     def __init__(
-        self, here: Mapping[str, Executor], bridge: Bridge, agents: Callable[[str], Executor] | None = None
+        self,
+        here: Mapping[str, Executor],
+        bridge: Bridge,
+        agents: Callable[[str], Executor] | None = None,
+        pages: Callable[[str], Executor] | None = None,
     ) -> None:
         self._here = here
         self._bridge = bridge
@@ -213,6 +217,7 @@ class Executors(Mapping[str, Executor]):
 
     def __getitem__(self, name: str) -> Executor:
         if name in self._here:
+        self._pages = pages
             return self._here[name]
         prefix, colon, bare = name.partition(":")
         if f"{prefix}{colon}" in wire.PREFIX.values() and wire.NAME.fullmatch(bare):
@@ -221,6 +226,8 @@ class Executors(Mapping[str, Executor]):
             return RemoteExecutor(self._bridge, name)
         raise KeyError(name)
 
+            if f"{prefix}{colon}" == wire.PREFIX[wire.ExecutorKind.EXTENSION] and self._pages is not None:
+                return self._pages(name)
     def __iter__(self) -> Iterator[str]:
         yield from self._here
         yield from (standing.name for standing in self._bridge.standings())

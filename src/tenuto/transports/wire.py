@@ -323,7 +323,10 @@ class TooLate:
 
 @dataclass(frozen=True)
 class Inquire:
-    """Supervisor: what do you see of these now? Answered by one observation each, with the same `query`."""
+    """Supervisor: what do you see of these now? Answered by one observation each, with the same `query`.
+
+    `pages` are conversations whose page is asked about, of an executor that has pages.
+    """
 
     frame: ClassVar[str] = "inquire"
     query: int
@@ -332,6 +335,7 @@ class Inquire:
 
 @dataclass(frozen=True)
 class Observation:
+    pages: tuple[Target, ...] = ()
     """Executor: what it sees of one subject. `age` is seconds since it was seen, so that no clocks are compared.
 
     Of a command, `command` holds the facts; of a conversation or a page, `facts` does, with a `digest` of them.

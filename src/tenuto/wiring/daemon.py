@@ -49,6 +49,7 @@ from tenuto.wiring.agents import agents_of
 from tenuto.wiring.board import Board
 from tenuto.wiring.executors import bridged
 from tenuto.wiring.world import RandomMinter, SystemClock, holder_presence, host_name
+from tenuto.wiring.sites import pages_of
 
 _LOG = logging.getLogger("tenuto")
 BUILT_IN = Path(prompts.__file__).parent / "playbooks"
@@ -126,7 +127,9 @@ async def assembled(
     )
     bridge, strangers = bridged(ledger, clock, minter, fuse, settings.slots, settings.keep, rung, ring)
     agents = agents_of(settings, ledger, bridge, clock, minter)
-    executors = Executors({executor.name: executor, **agents.doors()}, bridge, agents)
+    pages = pages_of(settings, bridge)
+    taker = taking(settings, executor, ledger.registry().id, clock, fuse)
+    executors = Executors({executor.name: executor, taker.name: taker, **agents.doors()}, bridge, agents, pages)
     surroundings = Surroundings(str(settings.socket), str(settings.spool), str(settings.home or ""))
     cycle = Cycle(ledger, executors, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots)
     cycle.tools = tool_witness(settings, clock)
@@ -240,6 +243,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
         sessions = Sessions(supervisor.clock.monotonic, supervisor.minter.secret)
         mounts = {PATH: at_desk(supervisor.desk, feed.notify)}
         return make_app(
+        from tenuto.surfaces.http.pairing import Codes, Paired
             supervisor.desk,
             auth,
             feed=feed,
@@ -258,6 +262,8 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
         port=settings.port,
         wished=settings.port_wished,
         wide=wide_of(settings),
+            paired=Paired(settings.extensions_file),
+            codes=Codes(supervisor.clock.monotonic, supervisor.minter.secret),
         closing=feed.close,
     )
     door.open(succeeds=before is not None and before.address == led.address)

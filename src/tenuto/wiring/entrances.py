@@ -214,6 +214,17 @@ class RealEntrances:
 
         return hosting.host(self.settings, name, addresses, token, journal)
 
+    def extension_folder(self, browser: str, folder: Path | None) -> Path:
+        """Lay the extension out for a browser, for the sites of all profiles."""
+        from tenuto import sites
+        from tenuto.wiring.extension import BROWSERS, lay_out
+
+        if browser not in BROWSERS:
+            raise Mistake(f"a browser is one of {', '.join(BROWSERS)}", field="browser")
+        known = sites.load(self.settings.sites)
+        hosts = {host for profile in known.values() for host in profile.site.hosts}
+        return lay_out((folder or self.settings.state / "extension" / browser).absolute(), browser, hosts)
+
     def doctor(self) -> Sequence[Check]:
         """Look at everything; changes nothing."""
         from tenuto.wiring.doctor import checks

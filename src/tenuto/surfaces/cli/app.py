@@ -17,6 +17,7 @@ from tenuto import __version__
 from tenuto.surfaces.cli import (
     chains,
     executors,
+    extension,
     hosting,
     outside,
     proofs,
@@ -78,7 +79,7 @@ program = typer.Typer(
 )
 ROOMS = (
     *(service, tokens, hosting, running, spawning, work),
-    *(understanding, words, chains, supervision, executors, watching, outside, proofs),
+    *(understanding, words, chains, supervision, executors, watching, extension, outside, proofs),
 )
 for room in ROOMS:
     program.add_typer(room.commands)

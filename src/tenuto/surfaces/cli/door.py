@@ -124,6 +124,15 @@ class Door:
         except Unreachable as why:
             raise no_supervisor(str(why)) from None
 
+    def pairing(self, name: str) -> Answer:
+        """A code that pairs a browser's extension under this name. Raises Failure without a supervisor."""
+        try:
+            body = {"name": name}
+            key = self._entrances.fresh_key()
+            return answered(self._client.ask("POST", "/extension/code", body=body, key=key).value)
+        except Unreachable as why:
+            raise no_supervisor(str(why)) from None
+
     @contextmanager
     def feed(self, params: Mapping[str, object]) -> Iterator[Iterator[Answer]]:
         """What happens, as it happens, for as long as the supervisor is there. Raises Unreachable without one."""

@@ -212,6 +212,13 @@ class Entrances(Protocol):
         """
         ...
 
+    def extension_folder(self, browser: str, folder: Path | None) -> Path:
+        """Lay the browser extension out for a family of browsers; the folder to load. Raises Mistake or OSError.
+
+        Without a folder it is laid out in the state directory.
+        """
+        ...
+
     def doctor(self) -> Sequence[Check]:
         """Look at every dependency, lease, schema, directory, permission and executor; changes nothing."""
         ...

@@ -77,6 +77,15 @@ def run(
             show_default=False,
         ),
     ] = None,
+    chat: Annotated[
+        str | None,
+        typer.Option(
+            "--chat",
+            metavar="SITE",
+            help="A chat in a browser, by its site (chatgpt); --on ext:NAME says which browser, else ext:browser.",
+            show_default=False,
+        ),
+    ] = None,
     objective_file: Annotated[
         str | None,
         typer.Option(
@@ -139,7 +148,7 @@ def run(
         "objective": texts.read(objective_file, "objective", "--objective-file"),
         "title": title,
         "cwd": str(cwd.absolute()),
-        "agent": {**agent_of(program, agent, resumable=resumable), "env": env or [], "on": on},
+        "agent": {**agent_of(program, agent, chat=chat, resumable=resumable), "env": env or [], **where(chat, on)},
         "acceptance": acceptance(accept_check, accept_file, accept_commit),
         "auto_resume": "manual" if manual else "on",
         "max_attempts": max_attempts,
@@ -332,10 +341,25 @@ AGENTS = {
 """How the agent programs that are known by name are started, unless it is said."""
 
 
-def agent_of(program: str | None, agent: str | None, *, resumable: bool) -> dict[str, object]:
-    """What works on a task: a plain program, or an agent by its name. Raises Failure when it is not one of them."""
-    if (program is None) == (agent is None):
-        raise Failure("mistake", "name one of --program and --agent", field="--program")
+BROWSER = "ext:browser"
+"""The browser that chats are in, unless it is said."""
+
+
+def where(chat: str | None, on: str | None) -> dict[str, object]:
+    """Which executor carries it. Raises Failure for a chat on what is no browser."""
+    if chat is not None and on is not None and not on.startswith("ext:"):
+        raise Failure("mistake", "a chat is carried by a browser: --on ext:NAME", field="--on")
+    return {"on": on or (BROWSER if chat is not None else None)}
+
+
+def agent_of(
+    program: str | None, agent: str | None, *, resumable: bool, chat: str | None = None
+) -> dict[str, object]:
+    """What works on a task: a plain program, an agent by its name, or a chat by its site. Raises Failure for others."""
+    if sum(each is not None for each in (program, agent, chat)) != 1:
+        raise Failure("mistake", "name one of --program, --agent and --chat", field="--program")
+    if chat is not None:
+        return {"adapter": chat, "argv": [chat], "resumable": True}
     if program is not None:
         return {"argv": words(program, "--program"), "resumable": resumable}
     name, colon, line = str(agent).partition(":")

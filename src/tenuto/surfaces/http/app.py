@@ -20,6 +20,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from tenuto.engine.desk import Caller, Desk
+from tenuto.engine.tokens import Wanted
 from tenuto.model.faults import (
     Conflict,
     Corrupt,
@@ -33,13 +34,15 @@ from tenuto.model.faults import (
     StorageFull,
     UnsupportedVersion,
 )
+from tenuto.model.snapshot import Role
 from tenuto.surfaces import present, verbs
 from tenuto.surfaces.http import schema
 from tenuto.surfaces.http.auth import Authenticator
 from tenuto.surfaces.http.executors import PATH, ExecutorDoor, Serve
 from tenuto.surfaces.http.feed import Feed
-from tenuto.surfaces.http.guard import CALLER, Guard, authorization_of
+from tenuto.surfaces.http.guard import CALLER, PANEL, Guard, authorization_of
 from tenuto.surfaces.http.login import Login
+from tenuto.surfaces.http.pairing import Codes, Paired, Pairing
 from tenuto.surfaces.http.sessions import Sessions
 from tenuto.surfaces.routes import PREFIX
 
@@ -75,12 +78,14 @@ def make_app(
     mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
     executors: Serve | None = None,
     extensions: Iterable[str] = (),
+    paired: Paired | None = None,
+    codes: Codes | None = None,
 ) -> FastAPI:
     """The API over one desk. `port` is the loopback port served beside the Unix socket, if any.
 
     `hosts` and `origins` are names beside the loopback's own; `sessions` opens the way in for browsers. `mounts` are
     other applications at their paths, behind the same guard. `executors` serves the sockets of executors; `extensions`
-    are origins of browser extensions that may open one.
+    are origins of browser extensions that may open one; `paired` and `codes` are what pairs more of them.
     """
     app = FastAPI(title="Tenuto", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     secure = tuple(one for one in origins if one.startswith("https:"))
@@ -92,7 +97,10 @@ def make_app(
         hosts=tuple(hosts),
         sessions=sessions,
         extensions=tuple(extensions),
+        paired=paired,
     )
+    if paired is not None and codes is not None:
+        Pairing(codes, paired, lambda caller, name: _executors_token(desk, caller, name), told, port).on(app)
     if executors is not None:
         door = ExecutorDoor(executors, lambda scope: auth.caller(authorization_of(scope)) is not None)
         app.router.routes.append(WebSocketRoute(PATH, door))
@@ -113,6 +121,25 @@ def make_app(
     for path, answers in places.items():
         app.add_route(path, _at(answers), methods=list(answers), include_in_schema=False)
     return app
+
+
+#: What the panel of an extension may ask for with the extension's own token.
+PANEL_VERBS = frozenset(
+    {
+        "status", "attention", "task.list", "task.explain", "task.pause", "task.resume", "task.continue", "hold",
+    }
+)  # fmt: skip
+
+
+async def _executors_token(desk: Desk, caller: Caller, name: str) -> str:
+    """A fresh executor's token of this name; an earlier executor's token of the name is taken back."""
+    for token in desk.tokens():
+        if token.name == name and token.revoked_at is None:
+            if token.role is not Role.EXECUTOR:
+                raise Conflict(f"there is a token called {name} of another role", field="name")
+            await desk.revoke_token(caller, token.id, None)
+    made = await desk.make_token(caller, Wanted(Role.EXECUTOR, name), None)
+    return str(made.result["secret"])
 
 
 def _at(answers: Mapping[str, _Answer]) -> Callable[[Request], Awaitable[Response]]:
@@ -136,6 +163,8 @@ class _Answer:
     async def to(self, request: Request) -> Response:
         """Carry out the verb, and say what came of it."""
         caller: Caller = request.scope[CALLER]
+        if request.scope.get(PANEL) and self._verb.name in PANEL_VERBS:
+            caller = Caller(Role.OPERATOR, f"panel of {caller.name}")
         try:
             verbs.allowed(self._verb, caller)
             if self._verb.mutates:

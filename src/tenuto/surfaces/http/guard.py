@@ -12,7 +12,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,14 +26,41 @@ from tenuto.surfaces.present import explanation
 BODY_BYTES = 2 * 1024 * 1024  # an objective, each of its characters escaped, fits
 BODY_WITHIN = 30.0
 SOCKET_HOST = "tenuto"
-OPEN = frozenset({"/healthz", "/login", "/login.js"})
+PAIR = "/extension/pair"
+OPEN = frozenset({"/healthz", "/login", "/login.js", PAIR})
 SAFE = frozenset({"GET", "HEAD"})
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+EXTENSION = ("chrome-extension://", "moz-extension://")
+VERBS = "/api/v1/"
 CALLER = "tenuto.caller"
 SESSION = "tenuto.session"
+PANEL = "tenuto.panel"
+"""True for a request of the panel of a paired extension, made with its own token."""
 EXECUTORS = "/executor"
 SUBPROTOCOL = "tenuto-executor.1"
 BEARER = "bearer."
+
+
+class Extensions(Protocol):
+    """The extensions that were paired."""
+
+    def known(self, origin: str) -> bool:
+        """Whether one was paired from this origin."""
+        ...
+
+    def origin_of(self, name: str) -> str | None:
+        """Where the one of this name comes from."""
+        ...
+
+
+class Unpaired:
+    """No extension was paired."""
+
+    def known(self, origin: str) -> bool:
+        return False
+
+    def origin_of(self, name: str) -> str | None:
+        return None
 
 
 class Refusal(Exception):
@@ -50,7 +77,8 @@ class Guard:
     """ASGI: lets in what may come in, with its caller at scope["tenuto.caller"].
 
     `port` is the loopback port that is served, if any; `hosts` and `origins` are allowed beside the port's own.
-    `extensions` are origins of paired browser extensions, which may open the executors' socket and nothing else.
+    `extensions` are origins of browser extensions that may open the executors' socket; those that were `paired` may
+    also be paired anew and, each with its own token, carry the requests of their panel.
     `clock` is seconds that never go back.
     """
 
@@ -64,8 +92,10 @@ class Guard:
         sessions: Sessions | None = None,
         clock: Callable[[], float] = time.monotonic,
         extensions: Iterable[str] = (),
+        paired: Extensions | None = None,
     ) -> None:
         self._app = app
+        self._paired: Extensions = paired or Unpaired()
         self._auth = auth
         named = [] if port is None else [f"{name}:{port}" for name in LOOPBACK]
         self._hosts = frozenset((*named, *hosts))
@@ -107,7 +137,8 @@ class Guard:
             raise Refusal(403, "not_allowed", "this host is not served here")
         origin = _one(headers, b"origin")
         executor = scope["type"] == "websocket" and scope["path"] == EXECUTORS
-        if origin is not None and origin not in self._origins and not (executor and origin in self._extensions):
+        foreign = origin is not None and origin not in self._origins
+        if origin is not None and foreign and not self._extension(scope, origin, executor=executor):
             raise Refusal(403, "not_allowed", "this origin is not allowed")
         _may_have_body(headers)
         if scope["path"] in OPEN:
@@ -115,14 +146,35 @@ class Guard:
         authorization = headers.get(b"authorization", [None])[0]
         if executor and authorization is None:
             authorization = _in_subprotocol(scope)
-        if authorization is None and not over_socket and self._by_cookie(scope, headers, origin):
+        if authorization is None and not over_socket and not foreign and self._by_cookie(scope, headers, origin):
             return
         caller = self._auth.caller(authorization)
         if caller is None:
             self._failed(scope)
             raise Refusal(401, "not_allowed", "a valid bearer token is needed", **{"www-authenticate": "Bearer"})
+        if origin is not None and foreign:
+            self._of_extension(scope, caller, origin)
         scope[CALLER] = caller
         self._paced(caller, authorization)
+
+    def _extension(self, scope: Scope, origin: str, *, executor: bool) -> bool:
+        """Whether an extension of this origin may come to this address at all; what it may there hangs on its token."""
+        if executor:
+            return origin in self._extensions or self._paired.known(origin)
+        if scope["type"] != "http" or not origin.startswith(EXTENSION):
+            return False
+        path: str = scope["path"]
+        return path == PAIR or (path.startswith(VERBS) and self._paired.known(origin))
+
+    def _of_extension(self, scope: Scope, caller: Caller, origin: str) -> None:
+        """An extension comes with its own token, from the origin it was paired from, or from one that is configured."""
+        home = self._paired.origin_of(caller.name)
+        if caller.role is not Role.EXECUTOR or (home is not None and home != origin):
+            raise Refusal(403, "not_allowed", "this token is not for an extension of this origin")
+        if scope["type"] == "http":
+            if home is None:
+                raise Refusal(403, "not_allowed", "this token is not for a panel")
+            scope[PANEL] = True
 
     def _by_cookie(self, scope: Scope, headers: dict[bytes, list[bytes]], origin: str | None) -> bool:
         """Whether a browser's session lets this in; a change must say where it comes from, and prove it."""

@@ -1,0 +1,571 @@
+/**
+ * Carries out what a supervisor has armed, by way of the script in a page; each step under the journal.
+ *
+ * A page tells a step before it makes it, and makes it only when the journal has taken its mark: a step that does not
+ * follow the one before, that another tab or an older script tells, or that nobody listens for, is refused. What was
+ * begun is never begun again. What became of it is seen or it is not; then it is held, and a person decides.
+ */
+
+import { within } from '../shared/browser.js';
+import { OVER } from './journal.js';
+import { addressed, bare, Several } from './pages.js';
+
+/** How long a claimed command may be without anybody seen at it before it counts as never begun, in milliseconds. */
+const UNTENDED = 30_000;
+/** How soon a page that a person closed is opened again to see how its turn goes on. */
+const AGAIN = 30_000;
+const FACTS = 15_000;
+
+/** @typedef {import('./journal.js').Entry} Entry */
+/** @typedef {import('../contract').FromPage} FromPage */
+/** @typedef {import('../contract').Answer} Answer */
+/** @typedef {import('../contract').Facts} Facts */
+
+/** @param {string} reason @returns {Answer} */
+const no = (reason) => ({ ok: false, reason });
+/** @type {Answer} */
+const OK = { ok: true };
+
+/** @param {string} words @returns {Promise<string>} sha256 in hex */
+export async function digest(words) {
+  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(words));
+  return [...new Uint8Array(hash)].map((one) => one.toString(16).padStart(2, '0')).join('');
+}
+
+export class Hands {
+  /**
+   * @param {import('./journal.js').Journal} journal
+   * @param {import('./pages.js').Pages} pages
+   */
+  constructor(journal, pages) {
+    this.journal = journal;
+    this.pages = pages;
+    /** @type {import('./link.js').Link | null} */
+    this.link = null;
+    /** What this life of the background has in hand. @type {Set<string>} */
+    this.inHand = new Set();
+    /** When a page was last opened again for a command. @type {Map<string, number>} */
+    this.reopened = new Map();
+    /** Which script watches a command. @type {Map<string, string>} */
+    this.watching = new Map();
+    /** @type {Map<string, Facts>} */
+    this.facts = new Map();
+    /** @type {Map<string, () => void>} */
+    this.settled = new Map();
+  }
+
+  /** @param {string} frame @param {Record<string, unknown>} fields */
+  say(frame, fields) {
+    this.link?.send(frame, fields);
+  }
+
+  /** @param {any} frame a command, a revocation or an inquiry */
+  async take(frame) {
+    switch (frame.frame) {
+      case 'command':
+        return this.carry(frame);
+      case 'revoke':
+        return this.revoke(frame);
+      case 'inquire':
+        for (const subject of frame.subjects) void this.answer(frame.query, subject);
+        for (const page of frame.pages ?? []) void this.answerPage(frame.query, page);
+        return undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  // ---------------------------------------------------------------- orders
+
+  /** @param {any} frame */
+  async carry(frame) {
+    const command = frame.command;
+    if (frame.epoch !== this.link?.epoch) {
+      this.say('unknown', { command, reason: `it was armed by epoch ${frame.epoch}, not ${this.link?.epoch}` });
+      return;
+    }
+    if (this.inHand.has(command)) return;
+    this.inHand.add(command);
+    try {
+      const payload = frame.payload ?? {};
+      const profile = typeof payload.profile === 'object' ? payload.profile : null;
+      const held = profile === null ? null : await digest(JSON.stringify(profile));
+      if (profile !== null && held !== null) await this.journal.keepProfile(profile, held);
+      const identity = String(frame.conversation?.identity ?? '');
+      const claimed = await this.journal.claim({
+        command,
+        epoch: frame.epoch,
+        kind: frame.kind,
+        task: frame.task,
+        attempt: frame.attempt ?? null,
+        conversation: identity,
+        marker: frame.marker,
+        url: addressed(identity) ? identity : null,
+        profile: held,
+        text_digest: await digest(String(payload.text ?? '')),
+        target: payload.target ?? null,
+        open: typeof payload.open === 'string' ? payload.open : null,
+      });
+      if (!claimed) {
+        await this.already(command);
+        return;
+      }
+      this.say('received', { command });
+      if (payload.type === 'page' && frame.kind === 'send') await this.send(frame, profile);
+      else if (payload.type === 'steer' && frame.kind === 'steer') await this.steer(frame);
+      else if (payload.type === 'halt' && frame.kind === 'interrupt') await this.stop(frame);
+      else await this.fail(command, 'not_able', 'this executor carries out turns, words into them and their end', true);
+    } catch (error) {
+      await this.fail(command, 'error', `the extension failed before it began: ${String(error).slice(0, 300)}`, false);
+    } finally {
+      this.inHand.delete(command);
+    }
+  }
+
+  /** Say of a command whose place is taken how far it is, and never begin it anew. @param {string} command */
+  async already(command) {
+    const entry = await this.journal.read(command);
+    if (entry === null) return;
+    if (entry.mark === 'failed' || entry.mark === 'revoked') this.sayFailed(entry);
+    else if (entry.mark === 'accepted') this.say('accepted', { command, at: entry.at, proof: entry.proof });
+    else this.say('unknown', { command, reason: `it is ${entry.mark} already` });
+  }
+
+  /**
+   * It did not begin, and it cannot any more. Nothing where it has begun after all.
+   * @param {string} command @param {string} why @param {string} reason @param {boolean} mendable
+   */
+  async fail(command, why, reason, mendable) {
+    const entry = await this.journal.mark(command, 'failed', { why, reason: reason.slice(0, 500), mendable, proof: { why } });
+    if (entry === null) return;
+    this.sayFailed(entry);
+    this.settled.get(command)?.();
+    // A blank page of ours that nothing was sent in is closed again, unless a person is needed in it.
+    if (entry.opened && entry.tab !== null && !mendable) await this.pages.close(entry.tab);
+  }
+
+  /** @param {Entry} entry */
+  sayFailed(entry) {
+    const reason = entry.reason ?? 'it was revoked';
+    this.say('failed', { command: entry.command, at: entry.at, reason, no_effect: true, mendable: entry.mendable });
+  }
+
+  /** @param {any} frame @param {Record<string, unknown> | null} profile */
+  async send(frame, profile) {
+    const { command, marker, payload } = frame;
+    if (profile === null) return this.fail(command, 'not_able', 'the order has no profile of its site', true);
+    const identity = frame.conversation?.identity ?? '';
+    const durable = addressed(identity) ? identity : null;
+    /** @type {{tab: chrome.tabs.Tab, ours: boolean} | null} */
+    let found = null;
+    try {
+      if (durable !== null) found = await this.pages.find(durable);
+    } catch (error) {
+      if (error instanceof Several) return this.fail(command, 'wrong_page', error.message, true);
+      throw error;
+    }
+    const opened = found === null;
+    if (durable === null && !addressed(String(payload.open ?? ''))) return this.fail(command, 'not_able', 'it is not said where a chat begins', true);
+    const tab = found?.tab ?? (await this.pages.open(durable ?? payload.open));
+    const id = /** @type {number} */ (tab.id);
+    await this.journal.note(command, { tab: id, opened });
+    if (durable !== null && opened) await this.pages.keep(durable, id, tab.windowId, true);
+    const epoch = await this.pages.script(id);
+    if (epoch === null) return this.fail(command, 'not_hydrated', 'the page did not come up', false);
+    await this.journal.note(command, { page: epoch });
+    const patience = bounded(payload.patience, 1, 120, 20) * 1000;
+    const acceptance = bounded(payload.acceptance, 1, 600, 60) * 1000;
+    const ours = (await this.journal.entries()).filter((one) => one.composing && one.mark === 'failed').map((one) => one.marker);
+    // The page must be seen while it takes the words; then another may come to the front.
+    return this.pages.inFront(id, opened || (found?.ours ?? false), async () => {
+      const over = new Promise((/** @type {(value: void) => void} */ resolve) => this.settled.set(command, resolve));
+      const answer = await this.pages.order(id, epoch, {
+        order: 'send', profile, command, marker, text: String(payload.text ?? ''),
+        fence: { conversation: durable, ours: ours.slice(0, 50), patience, acceptance },
+      });
+      if (answer === null || !('taken' in answer) || !answer.taken) {
+        const said = answer !== null && 'reason' in answer ? answer.reason : 'the page does not answer';
+        await this.fail(command, 'busy', said, false);
+      }
+      await within(over, patience + acceptance + 5000, undefined);
+      this.settled.delete(command);
+    });
+  }
+
+  /** @param {any} frame */
+  async steer(frame) {
+    const { command, marker, payload } = frame;
+    const sent = await this.journal.read(String(payload.target ?? ''));
+    const profile = await this.journal.profile(sent?.profile ?? null);
+    if (sent === null || profile === null || sent.mark !== 'accepted' || sent.tab === null || sent.page === null) {
+      return this.fail(command, 'not_generating', 'that turn is over, or not seen', false);
+    }
+    await this.journal.note(command, { tab: sent.tab, page: sent.page, url: sent.url, profile: sent.profile });
+    const fence = { conversation: sent.url, ours: [], patience: 10_000, acceptance: 30_000 };
+    const text = String(payload.text ?? '');
+    const answer = await this.pages.order(sent.tab, sent.page, { order: 'steer', profile, command, marker, text, turn: sent.marker, fence });
+    if (answer === null || !('taken' in answer) || !answer.taken) await this.fail(command, 'busy', 'the page does not take words now', false);
+    return undefined;
+  }
+
+  /** @param {any} frame */
+  async stop(frame) {
+    const { command, payload } = frame;
+    const sent = await this.journal.read(String(payload.target ?? ''));
+    if (sent !== null && sent.mark === 'claimed') {
+      await this.fail(sent.command, 'busy', 'it was stopped before it began', false);
+      return this.fail(command, 'not_generating', 'that turn had not begun', false);
+    }
+    const profile = await this.journal.profile(sent?.profile ?? null);
+    if (sent === null || profile === null || OVER.has(sent.mark) || sent.tab === null || sent.page === null) {
+      return this.fail(command, 'not_generating', 'that turn is over, or not seen', false);
+    }
+    await this.journal.note(command, { tab: sent.tab, page: sent.page, url: sent.url, profile: sent.profile });
+    const fence = { conversation: sent.url, ours: [], patience: 5_000, acceptance: 20_000 };
+    const answer = await this.pages.order(sent.tab, sent.page, { order: 'stop', profile, command, turn: sent.marker, fence });
+    if (answer === null || !('taken' in answer) || !answer.taken) await this.fail(command, 'busy', 'the page takes no orders now', false);
+    return undefined;
+  }
+
+  /** @param {any} frame */
+  async revoke(frame) {
+    const { command } = frame;
+    if (frame.epoch !== this.link?.epoch) {
+      this.say('unknown', { command, reason: `epoch ${this.link?.epoch} leads, and not ${frame.epoch}` });
+      return;
+    }
+    const mark = await this.journal.revoke(command, frame.epoch, String(frame.reason).slice(0, 500));
+    if (mark === 'revoked') this.say('revoked', { command });
+    else this.say('too_late', { command, mark });
+  }
+
+  // ---------------------------------------------------------------- what pages tell
+
+  /**
+   * A script came up in a tab. Whatever was under way there is watched again, and typed nowhere.
+   * @param {number} tab @param {string} epoch
+   * @returns {Promise<Answer>}
+   */
+  async came(tab, epoch) {
+    this.pages.epochs.set(tab, epoch);
+    for (const entry of await this.journal.unfinished()) {
+      if (entry.tab !== tab || entry.page === null || entry.page === epoch) continue;
+      if (entry.mark === 'claimed') {
+        if (!this.inHand.has(entry.command)) await this.fail(entry.command, 'reloaded', 'the page was loaded anew before it began', false);
+      } else {
+        void this.watch(entry, tab, epoch);
+      }
+    }
+    return OK;
+  }
+
+  /** @param {Entry} entry @param {number} tab @param {string} epoch */
+  async watch(entry, tab, epoch) {
+    if (entry.kind !== 'send' || this.watching.get(entry.command) === epoch) return;
+    const profile = await this.journal.profile(entry.profile);
+    if (profile === null) return;
+    this.watching.set(entry.command, epoch);
+    await this.journal.note(entry.command, { tab, page: epoch });
+    const answer = await this.pages.order(tab, epoch, {
+      order: 'watch', profile, command: entry.command, marker: entry.marker,
+      since: entry.mark === 'accepted' ? 'accepted' : 'begun', text_digest: entry.text_digest,
+      fence: { conversation: entry.url, ours: [], patience: 30_000, acceptance: 60_000 },
+    });
+    if (answer === null || !('taken' in answer) || !answer.taken) this.watching.delete(entry.command);
+  }
+
+  /**
+   * A step, or facts, told by the script of a tab. It may go on only where the answer says so.
+   * @param {number} tab @param {string} epoch @param {FromPage} told
+   * @returns {Promise<Answer>}
+   */
+  async step(tab, epoch, told) {
+    if (told.tell === 'facts' && told.command === undefined) return OK;
+    const command = String(told.command ?? '');
+    const entry = await this.journal.read(command);
+    if (entry === null) return no('unknown_command');
+    if (entry.tab !== tab || entry.page !== epoch) return no('orphaned');
+    if (told.facts && typeof told.facts === 'object') this.facts.set(command, told.facts);
+    switch (told.tell) {
+      case 'facts':
+        return this.factsOf(entry, told.facts);
+      case 'composing':
+        if (entry.mark !== 'claimed') return no('wrong_step');
+        await this.journal.note(command, { composing: true });
+        return OK;
+      case 'begun':
+        return this.begun(entry);
+      case 'accepted':
+        return this.accepted(entry, told.url, told.facts);
+      case 'ended':
+        return this.ended(entry, told.url, told.ending);
+      case 'refused':
+        await this.fail(command, told.why, String(told.reason), told.mendable === true);
+        return OK;
+      case 'held':
+        return this.hold(entry, told.why, String(told.reason));
+      default:
+        return no('wrong_step');
+    }
+  }
+
+  /** @param {Entry} entry @param {Facts} facts @returns {Promise<Answer>} */
+  async factsOf(entry, facts) {
+    if (OVER.has(entry.mark)) return no('wrong_step');
+    const durable = facts.conversation;
+    if (typeof durable === 'string' && addressed(durable) && entry.url === null && entry.mark === 'accepted') {
+      await this.named(entry, durable);
+    }
+    this.tellFacts(entry.url ?? entry.conversation, facts);
+    return OK;
+  }
+
+  /** The durable address of a conversation is known. @param {Entry} entry @param {string} url */
+  async named(entry, url) {
+    await this.journal.note(entry.command, { url, proof: { session: url } });
+    const tab = entry.tab === null ? null : await this.pages.get(entry.tab);
+    if (tab?.id !== undefined) await this.pages.keep(url, tab.id, tab.windowId, entry.opened || (await this.pages.ours(tab.id)));
+    await this.serving();
+  }
+
+  /** @param {Entry} entry @returns {Promise<Answer>} */
+  async begun(entry) {
+    // Without a supervisor nothing is sent: it must be there, and be the one that armed this.
+    if (!(await this.link?.connected(5000)) || this.link?.epoch !== entry.epoch) {
+      await this.fail(entry.command, 'busy', 'no supervisor is connected that has armed it', false);
+      return no('wrong_step');
+    }
+    const begun = await this.journal.mark(entry.command, 'begun', {});
+    if (begun === null) return no('wrong_step');
+    this.say('begun', { command: entry.command, at: begun.at });
+    return OK;
+  }
+
+  /** @param {Entry} entry @param {string | null} url @param {Facts} facts @returns {Promise<Answer>} */
+  async accepted(entry, url, facts) {
+    /** @type {Record<string, string>} */
+    const proof = { turn: entry.target !== null && entry.kind === 'steer' ? await this.turnOf(entry) : entry.marker };
+    if (facts?.turns) proof.user_turns = String(facts.turns.users);
+    const marked = await this.journal.mark(entry.command, 'accepted', { proof, held: null, composing: false });
+    if (marked === null) return entry.mark === 'accepted' ? OK : no('wrong_step');
+    const durable = typeof url === 'string' && addressed(url) ? url : null;
+    if (durable !== null && entry.kind === 'send') await this.named(marked, durable);
+    const now = /** @type {Entry} */ (await this.journal.read(entry.command));
+    this.say('accepted', { command: entry.command, at: now.at, proof: now.proof });
+    this.settled.get(entry.command)?.();
+    if (entry.kind !== 'send') await this.ended(now, null, null);
+    return OK;
+  }
+
+  /** What the turn that a steer is for is called. @param {Entry} entry */
+  async turnOf(entry) {
+    return (await this.journal.read(entry.target ?? ''))?.marker ?? '';
+  }
+
+  /** @param {Entry} entry @param {string | null} url @param {import('../contract').PageEnding | null} told @returns {Promise<Answer>} */
+  async ended(entry, url, told) {
+    if (entry.kind === 'interrupt' && entry.mark === 'begun') await this.journal.mark(entry.command, 'accepted', {});
+    const ending = endingOf(told);
+    const durable = typeof url === 'string' && addressed(url) ? url : null;
+    if (durable !== null && entry.url === null) await this.named(entry, durable);
+    const marked = await this.journal.mark(entry.command, 'ended', { ending });
+    if (marked === null) return entry.mark === 'ended' ? OK : no('wrong_step');
+    this.say('ended', { command: entry.command, at: marked.at, ending, proof: marked.proof });
+    this.watching.delete(entry.command);
+    this.settled.get(entry.command)?.();
+    return OK;
+  }
+
+  /** @param {Entry} entry @param {string} why @param {string} reason @returns {Promise<Answer>} */
+  async hold(entry, why, reason) {
+    if (entry.mark !== 'begun') return no('wrong_step');
+    await this.journal.note(entry.command, { held: reason.slice(0, 500), why, proof: { why } });
+    this.say('unknown', { command: entry.command, reason: reason.slice(0, 500) });
+    this.watching.delete(entry.command);
+    this.settled.get(entry.command)?.();
+    return OK;
+  }
+
+  // ---------------------------------------------------------------- looking
+
+  /** @param {number} query @param {any} subject */
+  async answer(query, subject) {
+    const began = Date.now();
+    const seen = await this.look(subject.command);
+    if (this.inHand.has(subject.command)) seen.at_work = true;
+    this.say('observation', {
+      subject: subject.command, seen_at: new Date().toISOString(), age: (Date.now() - began) / 1000, rank: 2, query, command: seen, facts: {},
+    });
+  }
+
+  /**
+   * What is seen of a command now. What was begun and is not watched by anybody is watched again.
+   * @param {string} command
+   * @returns {Promise<Record<string, unknown>>}
+   */
+  async look(command) {
+    let entry = await this.journal.read(command);
+    if (entry === null) return { mark: 'none', performer: 'gone', agent: 'gone', mendable: false, proof: {}, at_work: false };
+    if (entry.mark === 'claimed' && !this.inHand.has(command) && Date.now() - Date.parse(entry.at) > UNTENDED) {
+      await this.fail(command, 'reloaded', 'the browser ended it before it began', false);
+      entry = /** @type {Entry} */ (await this.journal.read(command));
+    }
+    const seen = {
+      mark: /** @type {string} */ (entry.mark), performer: 'gone', agent: 'gone', reason: entry.reason, mendable: entry.mendable,
+      ending: entry.ending, marked_at: entry.at, proof: entry.proof, at_work: false,
+    };
+    if (OVER.has(entry.mark)) return seen;
+    const attended = await this.attended(entry);
+    seen.performer = this.inHand.has(command) || attended ? 'alive' : 'unknown';
+    seen.agent = 'unknown';
+    const facts = this.facts.get(command);
+    if (attended && facts?.generating === 'yes') seen.agent = 'alive';
+    if (entry.mark === 'begun' && entry.held !== null) {
+      seen.mark = 'damaged';
+      seen.reason = entry.held;
+      seen.performer = 'unknown';
+    }
+    return seen;
+  }
+
+  /** Whether a script in a page attends to a command; where none does, one is brought to it. @param {Entry} entry */
+  async attended(entry) {
+    const tab = entry.tab === null ? null : await this.pages.get(entry.tab);
+    if (tab !== null && tab.discarded) await this.pages.script(/** @type {number} */ (tab.id), 1);
+    if (tab !== null && entry.page !== null && (await this.pages.there(/** @type {number} */ (tab.id), entry.page))) return true;
+    if (entry.mark === 'claimed' || entry.kind !== 'send') return false;
+    void this.bring(entry);
+    return false;
+  }
+
+  /** Show the conversation of a turn under way again, to see how it goes on. @param {Entry} entry */
+  async bring(entry) {
+    const last = this.reopened.get(entry.command) ?? 0;
+    if (Date.now() - last < AGAIN) return;
+    this.reopened.set(entry.command, Date.now());
+    let tab = entry.tab === null ? null : await this.pages.get(entry.tab);
+    if (tab === null || (entry.url !== null && bare(tab.url) !== bare(entry.url))) {
+      if (entry.url === null) {
+        if (entry.held === null && entry.mark === 'begun') await this.hold(entry, 'not_seen', 'its page was closed before it was seen whether the words were taken');
+        return;
+      }
+      try {
+        const found = await this.pages.find(entry.url);
+        tab = found?.tab ?? (await this.pages.open(entry.url));
+        if (found === null && tab.id !== undefined) await this.pages.keep(entry.url, tab.id, tab.windowId, true);
+      } catch {
+        return;
+      }
+    }
+    const id = /** @type {number} */ (tab.id);
+    const epoch = await this.pages.script(id);
+    const now = await this.journal.read(entry.command);
+    if (epoch !== null && now !== null && !OVER.has(now.mark)) await this.watch(now, id, epoch);
+  }
+
+  /** @param {number} query @param {{id: string, identity: string}} page */
+  async answerPage(query, page) {
+    const began = Date.now();
+    const facts = await this.pageFacts(page.identity);
+    this.say('observation', {
+      subject: page.identity, seen_at: new Date().toISOString(), age: (Date.now() - began) / 1000, rank: 2, query, facts: facts ?? { type: 'page', shown: false },
+      digest: facts === null ? null : facts.digest,
+    });
+  }
+
+  /** @param {string} identity @returns {Promise<any>} facts, or null when no page shows it */
+  async pageFacts(identity) {
+    const entries = (await this.journal.entries()).filter((one) => one.conversation === identity || one.url === identity);
+    const newest = entries.find((one) => one.profile !== null);
+    const profile = await this.journal.profile(newest?.profile ?? null);
+    if (profile === null || newest === undefined) return null;
+    let id = null;
+    if (addressed(identity)) {
+      try {
+        id = (await this.pages.find(identity))?.tab.id ?? null;
+      } catch {
+        return { type: 'page', shown: true, several: true };
+      }
+    } else {
+      id = newest.tab === null ? null : ((await this.pages.get(newest.tab))?.id ?? null);
+    }
+    const epoch = id === null ? undefined : this.pages.epochs.get(id);
+    if (id === null || epoch === undefined) return null;
+    const markers = entries.slice(0, 8).map((one) => one.marker).filter(Boolean);
+    const answer = await within(this.pages.order(id, epoch, { order: 'look', profile, markers }), FACTS, null);
+    return answer !== null && 'facts' in answer ? coarse(answer.facts) : null;
+  }
+
+  /** @param {string} subject @param {Facts} facts */
+  tellFacts(subject, facts) {
+    this.say('observation', { subject, seen_at: new Date().toISOString(), age: 0, rank: 2, facts: coarse(facts), digest: facts.digest });
+  }
+
+  /** Tell which conversations are shown now. */
+  async serving() {
+    const session = await this.pages.session();
+    const serves = [];
+    for (const page of await this.journal.rows('pages')) {
+      if (page.session !== session) continue;
+      const tab = await this.pages.get(page.tab);
+      if (tab !== null && bare(tab.url) === bare(page.identity)) serves.push(page.identity);
+    }
+    this.link?.tellServing(serves);
+  }
+}
+
+/** @param {unknown} value @param {number} least @param {number} most @param {number} otherwise */
+function bounded(value, least, most, otherwise) {
+  return typeof value === 'number' && Number.isFinite(value) ? Math.min(Math.max(value, least), most) : otherwise;
+}
+
+/** What may leave the browser: coarse facts, counts and digests; nothing that a page says. @param {Facts} facts */
+export function coarse(facts) {
+  return {
+    type: 'page',
+    shown: true,
+    site: String(facts.site).slice(0, 64),
+    state: String(facts.state).slice(0, 32),
+    url_kind: String(facts.url_kind).slice(0, 32),
+    conversation: typeof facts.conversation === 'string' ? facts.conversation.slice(0, 500) : null,
+    generating: facts.generating,
+    hydrated: facts.hydrated,
+    visible: facts.visible === true,
+    typing: facts.typing === true,
+    composer: facts.composer,
+    approval: facts.approval === null ? null : String(facts.approval.fingerprint).slice(0, 128),
+    approvals: facts.approval?.count ?? 0,
+    dialog: facts.dialog,
+    error: facts.error === null ? null : String(facts.error.class).slice(0, 64),
+    stale: facts.error?.stale === true,
+    resets: facts.error?.resets === null || facts.error === null ? null : String(facts.error.resets).slice(0, 200),
+    users: facts.turns?.users ?? 0,
+    assistants: facts.turns?.assistants ?? 0,
+    virtual: facts.turns?.virtual === true,
+    foreign_turns: facts.foreign_turns ?? 0,
+    digest: String(facts.digest).slice(0, 128),
+    missing: (facts.missing ?? []).slice(0, 32).map((one) => String(one).slice(0, 64)),
+    drift: facts.drift ?? {},
+  };
+}
+
+/**
+ * How a turn ended, as the wire says it. An end that nobody saw happening is one only where the agent's own block says so.
+ * @param {import('../contract').PageEnding | null} told
+ */
+export function endingOf(told) {
+  if (told === null) return { signals: [], signal_count: 0, reports: [], output_bytes: 0, survivors: 0, how: 'page' };
+  let cut = null;
+  if (told.stop === 'stopped') cut = 'interrupt';
+  else if (told.stop === 'error' || (!told.seen && told.signal_count === 0)) cut = 'vanished';
+  const ending = {
+    signals: told.signals.slice(0, 4).map((one) => one.slice(0, 32_768)),
+    signal_count: told.signal_count,
+    reports: told.reports.slice(0, 4).map((one) => one.slice(0, 32_768)),
+    output_bytes: told.size,
+    survivors: 0,
+    how: 'page',
+    stop: told.seen ? told.stop : `${told.stop}, not seen`,
+  };
+  return cut === null ? ending : { ...ending, cut };
+}

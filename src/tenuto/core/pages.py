@@ -1,0 +1,136 @@
+"""What the page of a conversation has to say about the next turn.
+
+A page that is not ready holds its turn back, a page that needs its person (a log-in, a human check) is a wait that ends
+by itself once the page shows it no more, and a conversation that is full or gone is left for a fresh one. Nothing that
+a page shows authorises a turn; where no page shows the conversation, the executor looks again right before the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from tenuto.core.draft import Draft
+from tenuto.model.decision import Because, Rung
+from tenuto.model.evidence import PageFacts
+from tenuto.model.reconciliation import Named, Seen, Undone
+from tenuto.model.work import WaitKind
+
+LOOK: Final = timedelta(seconds=15)
+"""How soon a page that is not ready is looked at again."""
+
+OPERATOR_TURN: Final = timedelta(minutes=10)
+"""How long turns are held back after the person has sent one of their own."""
+
+PERSON: Final[Mapping[str, str]] = {
+    "login": "its browser is not logged in there any more: log in, in the browser",
+    "challenge": "the site asks whether a person is there: answer it, in the browser",
+}
+"""States of a page that only its person can end, and what is asked."""
+
+OVER: Final = frozenset({"full", "dead"})
+"""States, and reasons of a refusal, after which a conversation takes no turn any more."""
+
+SUBJECT: Final = "page:"
+
+_HELD: Final[Mapping[str, str]] = {
+    "generating": "its page is generating, and not for us",
+    "draft": "somebody's draft stands in its page",
+    "approval": "an approval card waits in its page",
+    "dialog": "a dialog is open in its page",
+    "error": "its page shows an error",
+    "limit": "its page says that the usage is spent",
+    "loading": "its page is not there yet",
+    "unknown": "its page is not understood",
+    **{state: sentence.partition(":")[0] for state, sentence in PERSON.items()},
+}
+
+
+def lost(seen: Seen) -> str | None:
+    """Why a conversation in a page takes no turn any more; None while it may."""
+    talk, facts = seen.snapshot.conversation, seen.found.page
+    if talk is not None and seen.snapshot.task.agent.in_page and talk.turns and not talk.identity.startswith("http"):
+        return "its address was never seen, so that it cannot be found again"
+    if facts is None or facts.state not in OVER:
+        return None
+    return "its conversation is full" if facts.state == "full" else "its conversation is not there any more"
+
+
+def page(seen: Seen, now: datetime) -> Because | None:
+    """The rung: a page that is shown and not ready for a turn."""
+    facts = seen.found.page
+    if facts is None or not facts.shown:
+        return None
+    sentence = _sentence(facts)
+    if sentence is None:
+        return None
+    change = "what stands in the page is settled there"
+    until = now + LOOK
+    if facts.foreign_age is not None and facts.foreign_turns and facts.state == "ready" and not facts.typing:
+        rest = OPERATOR_TURN - timedelta(seconds=facts.foreign_age)
+        until, change = now + max(rest, timedelta(seconds=1)), "time"
+    told = tuple((name, value) for name, value in (("state", facts.state), ("composer", facts.composer)) if value)
+    if facts.missing:
+        told = (*told, ("missing", ", ".join(facts.missing)[:200]))
+    spent = OPERATOR_TURN.total_seconds()
+    if facts.foreign_turns and facts.state == "ready" and (facts.foreign_age is None or facts.foreign_age >= spent):
+        return None
+    return Because(Rung.PAGE, sentence, change, until, told)
+
+
+def _sentence(facts: PageFacts) -> str | None:
+    """Why the page is not ready; None when it is."""
+    if facts.several:
+        return "several tabs show its conversation, and none of them is ours"
+    if facts.typing:
+        return "somebody is typing in its page"
+    if facts.state == "draft" and facts.composer == "ours":
+        return None  # left over from a turn that provably did not begin
+    if facts.state == "error" and facts.stale:
+        return None  # it was seen together with generation, and belongs to what is over
+    if facts.state == "ready":
+        return "its person has sent a turn of their own there" if facts.foreign_turns else None
+    if facts.state in OVER:
+        return None  # a fresh conversation is opened instead
+    return _HELD.get(facts.state, f"its page is {facts.state}")
+
+
+def settle(draft: Draft, seen: Seen) -> None:
+    """Ask the page's person for what only they can do, and stop asking once the page shows it no more."""
+    facts = seen.found.page
+    if facts is None or not facts.shown or draft.task.terminal:
+        return
+    asked = PERSON.get(facts.state)
+    subject = f"{SUBJECT}{facts.state}"
+    known = [wait for wait in draft.snapshot.waits if (wait.subject or "").startswith(SUBJECT)]
+    if asked is not None:
+        if all(wait.subject != subject for wait in known):
+            draft.wait(WaitKind.PERMISSION, asked, subject=subject)
+        return
+    if facts.state in ("loading", "unknown"):
+        return  # it cannot be told
+    for wait in known:
+        draft.close_wait(wait, "the page shows it no more")
+        draft.look_now()
+
+
+def refused(draft: Draft, finding: Undone) -> bool:
+    """What a refusal of a page leads to beside the turn that was not sent; whether the turn is to be tried again."""
+    if finding.why in OVER:
+        draft.end_conversation()
+        return True
+    if finding.why is not None and finding.why in PERSON:
+        subject = f"{SUBJECT}{finding.why}"
+        if all(wait.subject != subject for wait in draft.snapshot.waits):
+            draft.wait(WaitKind.PERMISSION, PERSON[finding.why], subject=subject)
+        return True
+    return False
+
+
+def named(draft: Draft, finding: Named) -> None:
+    """A conversation is called what the outside calls it, as soon as a turn in it has told."""
+    talk = draft.snapshot.conversation
+    if talk is not None and talk.id == finding.command.conversation_id and talk.identity != finding.identity:
+        draft.talk(replace(talk, identity=finding.identity))

@@ -1,0 +1,133 @@
+"""Chat pages as executors: the extension of one browser, and what it is ordered for a turn in a conversation there.
+
+A page is given the words and its site's profile, and nothing else: no token, no environment, no path. Which site an
+order is for is its adapter's name. What a page says of itself is facts of its own sort; they hold a turn back and never
+authorise one. The words of a page are not among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from tenuto.model.command import Command
+from tenuto.model.conversation import Conversation
+from tenuto.model.evidence import Observation, PageFacts, Rank
+from tenuto.model.faults import Mistake
+from tenuto.model.work import Agent
+from tenuto.ports import Order, Turn
+from tenuto.transports import ordered, wire
+from tenuto.transports.bridge import Bridge
+from tenuto.transports.line import moment_of, rank_of
+from tenuto.transports.remote import LOOK, RemoteExecutor
+
+PATIENCE: Final = timedelta(seconds=20)
+"""How long a page may take to be ready for the words."""
+
+ACCEPTANCE: Final = timedelta(seconds=60)
+"""How long after the submit the turn may take to appear; then what became of it is not known."""
+
+Profiles = Callable[[str], Mapping[str, Any] | None]
+"""The compiled profile of a site by its name; None for a site that nobody knows. Raises Mistake for a broken one."""
+
+
+class PageExecutor(RemoteExecutor):
+    """Implements `ports.Executor` and `ports.Paging` for the pages of one browser."""
+
+    def __init__(self, bridge: Bridge, name: str, profiles: Profiles) -> None:
+        super().__init__(bridge, name)
+        self._profiles = profiles
+
+    def objection(self, agent: Agent, cwd: str) -> tuple[str, str] | None:
+        """A site that is not known, or whose profile does not fit."""
+        try:
+            found = self._profiles(agent.adapter)
+        except Mistake as mistake:
+            return "agent", str(mistake)
+        if found is None:
+            return "agent", f"no chat site is called {agent.adapter[:60]!r}; tenuto site check tells which are known"
+        return None
+
+    def _frame(self, command: Command, order: Order) -> wire.Command:
+        if not isinstance(order, Turn):
+            return super()._frame(command, order)
+        profile = self._profile(order.adapter)
+        payload = {
+            "type": "page",
+            "site": order.adapter,
+            "text": order.prompt,
+            "profile": profile,
+            "open": profile["new_chat"],
+            "limit": order.limit.total_seconds(),
+            "patience": PATIENCE.total_seconds(),
+            "acceptance": ACCEPTANCE.total_seconds(),
+        }
+        steps = ("compose", "submit")
+        held = ("exact_conversation", "own_composer", "no_approval", "no_dialog", "not_generating")
+        bare = replace(order, prompt="", argv=(), env=(), given={})
+        return replace(super()._frame(command, bare), payload=payload, steps=steps, preconditions=held)
+
+    def _profile(self, site: str) -> Mapping[str, Any]:
+        try:
+            found = self._profiles(site)
+        except Mistake as mistake:
+            raise ordered.NotAnOrder(str(mistake)) from None
+        if found is None:
+            raise ordered.NotAnOrder(f"no chat site is called {site[:60]!r}")
+        return found
+
+    async def page(self, talk: Conversation) -> Observation:
+        """What the page of a conversation shows now; that nothing is known, where it is not shown or not reached."""
+        now = self._bridge.clock.now
+        line = self._line()
+        answer = await line.inquire_page(wire.Target(talk.id, talk.identity), LOOK) if line is not None else None
+        if line is None or answer is None or answer.subject != talk.identity:
+            return Observation(self.name, Rank.PAGE, talk.identity, now(), PageFacts(shown=None))
+        return Observation(
+            self.name,
+            rank_of(answer.rank, line.hello.kind),
+            talk.identity,
+            moment_of(answer, now()),
+            facts_of(answer.facts),
+        )
+
+
+def facts_of(told: Mapping[str, object]) -> PageFacts:
+    """What an extension says of a page, checked and bounded; what is not there or of another sort says nothing."""
+    if told.get("type") != "page" or told.get("shown") is not True:
+        return PageFacts(shown=False)
+    if told.get("several") is True:
+        return PageFacts(shown=True, several=True)
+    return PageFacts(
+        shown=True,
+        state=_word(told, "state") or "unknown",
+        composer=_word(told, "composer") or "unknown",
+        generating=_word(told, "generating") or "unknown",
+        typing=told.get("typing") is True,
+        approval=_word(told, "approval"),
+        error=_word(told, "error"),
+        stale=told.get("stale") is True,
+        resets=_word(told, "resets"),
+        foreign_turns=_count(told, "foreign_turns"),
+        users=_count(told, "users"),
+        missing=_words(told.get("missing")),
+        digest=_word(told, "digest"),
+    )
+
+
+def _word(told: Mapping[str, object], name: str) -> str | None:
+    held = told.get(name)
+    return held[:200] if isinstance(held, str) and held.isprintable() else None
+
+
+def _words(held: object) -> tuple[str, ...]:
+    if not isinstance(held, list):
+        return ()
+    return tuple(each[:64] for each in held[:32] if isinstance(each, str) and each.isprintable())
+
+
+def _count(told: Mapping[str, object], name: str) -> int:
+    held = told.get(name)
+    return held if isinstance(held, int) and not isinstance(held, bool) and 0 <= held < 10**6 else 0
