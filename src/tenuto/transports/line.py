@@ -102,7 +102,7 @@ class Line:
         answer: asyncio.Future[wire.Observation | None] = asyncio.get_running_loop().create_future()
         self._queries[query] = answer
         try:
-            if not await self.send(wire.Inquire(query, (subject,))):
+            if not await self.send(ask(query)):
                 return None
             async with asyncio.timeout(within):
                 return await answer

@@ -214,20 +214,20 @@ class Executors(Mapping[str, Executor]):
         self._here = here
         self._bridge = bridge
         self._agents = agents
+        self._pages = pages
 
     def __getitem__(self, name: str) -> Executor:
         if name in self._here:
-        self._pages = pages
             return self._here[name]
         prefix, colon, bare = name.partition(":")
         if f"{prefix}{colon}" in wire.PREFIX.values() and wire.NAME.fullmatch(bare):
             if prefix == wire.ExecutorKind.AGENT and self._agents is not None:
                 return self._agents(name)
+            if f"{prefix}{colon}" == wire.PREFIX[wire.ExecutorKind.EXTENSION] and self._pages is not None:
+                return self._pages(name)
             return RemoteExecutor(self._bridge, name)
         raise KeyError(name)
 
-            if f"{prefix}{colon}" == wire.PREFIX[wire.ExecutorKind.EXTENSION] and self._pages is not None:
-                return self._pages(name)
     def __iter__(self) -> Iterator[str]:
         yield from self._here
         yield from (standing.name for standing in self._bridge.standings())

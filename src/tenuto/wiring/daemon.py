@@ -235,6 +235,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
 
     def make(port: int | None) -> object:
         from tenuto.surfaces.http.app import make_app
+        from tenuto.surfaces.http.pairing import Codes, Paired
         from tenuto.surfaces.http.sessions import Sessions
         from tenuto.surfaces.mcp.mounted import PATH, at_desk
 
@@ -243,7 +244,6 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
         sessions = Sessions(supervisor.clock.monotonic, supervisor.minter.secret)
         mounts = {PATH: at_desk(supervisor.desk, feed.notify)}
         return make_app(
-        from tenuto.surfaces.http.pairing import Codes, Paired
             supervisor.desk,
             auth,
             feed=feed,
@@ -254,6 +254,8 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
             mounts=mounts,
             executors=supervisor.bridge.serve,
             extensions=settings.extensions,
+            paired=Paired(settings.extensions_file),
+            codes=Codes(supervisor.clock.monotonic, supervisor.minter.secret),
         )
 
     door = Door(
@@ -262,8 +264,6 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
         port=settings.port,
         wished=settings.port_wished,
         wide=wide_of(settings),
-            paired=Paired(settings.extensions_file),
-            codes=Codes(supervisor.clock.monotonic, supervisor.minter.secret),
         closing=feed.close,
     )
     door.open(succeeds=before is not None and before.address == led.address)
