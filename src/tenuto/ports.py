@@ -222,8 +222,6 @@ class Taking(Protocol):
 
 
 @runtime_checkable
-class PerTask(Protocol):
-@runtime_checkable
 class Paging(Protocol):
     """An executor whose conversations are shown in pages, which can be looked at."""
 
@@ -241,6 +239,8 @@ class Accounted(Protocol):
         ...
 
 
+@runtime_checkable
+class PerTask(Protocol):
     """An executor that only stands for others: each task has one of its own."""
 
     def executor_for(self, task_id: TaskId) -> str:

@@ -70,19 +70,22 @@ def reconcile(
     for observation in looked:
         match observation.facts:
             case CommandFacts() as facts:
-                if command := commands.get(facts.command_id):
+                command = commands.get(facts.command_id)
+                if command is not None and command.kind is not CommandKind.TAKEOVER:
                     over = snapshot.live is None or snapshot.live.id != command.attempt_id
                     findings.extend(of_command(command, facts, observation, over=over))
+                    findings.extend(_named(snapshot, command, facts))
             case WorkspaceFacts() as facts:
                 workspace = facts
             case AcceptanceFacts() as facts:
                 acceptance = facts
             case ToolFacts() as facts:
                 tools.append(facts)
-            case _ as never:
-                assert_never(never)
             case PageFacts() as facts:
                 page = facts if facts.shown is not None else None
+            case _ as never:
+                assert_never(never)
+    findings.extend(of_takeovers(commands, looked, tools))
     if not snapshot.task.terminal:
         findings.extend(came_true(snapshot, resolved, now))
     if not snapshot.task.terminal and wake.checkpoint_due(snapshot, now):
@@ -221,9 +224,6 @@ def _contradicted(command: Command, facts: CommandFacts, why: str) -> tuple[Find
     return (Doubtful(command, why),)
 
 
-def _undone(command: Command, facts: CommandFacts, reason: str, *, revoked: bool) -> tuple[Finding, ...]:
-    # An interruption has no program of its own: what runs is what it was to end, and it is tried again.
-    if facts.agent is Presence.ALIVE and command.kind is not CommandKind.INTERRUPT:
 def _named(snapshot: Snapshot, command: Command, facts: CommandFacts) -> tuple[Finding, ...]:
     """What a turn in it has told its conversation to be called outside, where it is called otherwise here."""
     talk, session = snapshot.conversation, facts.proof.get("session")
@@ -234,6 +234,9 @@ def _named(snapshot: Snapshot, command: Command, facts: CommandFacts) -> tuple[F
     return (Named(command, session),)
 
 
+def _undone(command: Command, facts: CommandFacts, reason: str, *, revoked: bool) -> tuple[Finding, ...]:
+    # An interruption has no program of its own: what runs is what it was to end, and it is tried again.
+    if facts.agent is Presence.ALIVE and command.kind is not CommandKind.INTERRUPT:
         return (Doubtful(command, f"something of it runs although its journal says: {reason}"),)
     return (Undone(command, reason, facts.mendable, revoked, facts.proof.get("why")),)
 
@@ -368,11 +371,11 @@ def fence_members(
         members.append(f"workspace {workspace.kind} {workspace.branch or '-'} {workspace.cursor}")
     for session in tools:
         members += _tool_members(session)
+    if page is not None:
+        members.append(f"page {page.state} {page.composer}" if page.shown else "page not shown")
     return tuple(sorted(members))
 
 
-    if page is not None:
-        members.append(f"page {page.state} {page.composer}" if page.shown else "page not shown")
 def _tool_members(facts: ToolFacts) -> list[str]:
     about = f"tool {facts.subject}"
     plan = "no plan"

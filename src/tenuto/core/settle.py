@@ -89,12 +89,13 @@ def _apply(draft: Draft, finding: Finding, seen: Seen, prompt: str) -> None:
             draft.command(_now(draft, command), CommandEvent.BEGUN)
         case Acknowledgement(command, evidence):
             _acknowledge(draft, _now(draft, command), f"{evidence.source} rank {int(evidence.rank)}")
-            _named(draft, command, evidence)
+            if command.kind is CommandKind.TAKEOVER and isinstance(evidence.facts, CommandFacts):
+                takeover.take_effect(draft, command, seen, evidence.facts.proof.get("run"))
         case Undone():
             _undone(draft, finding)
-        case TurnEnded(command, ending):
         case Named():
             pages.named(draft, finding)
+        case TurnEnded(command, ending):
             _ended(draft, _now(draft, command), ending, seen, prompt)
         case CutShort(command, why):
             _cut_short(draft, _now(draft, command), seen.found.workspace, why)
@@ -165,16 +166,6 @@ def _acknowledge(draft: Draft, command: Command, evidence: str) -> None:
         draft.carried_on(command, DeliveryEvent.DELIVERED)
         if not late and command.kind is CommandKind.SEND:
             draft.change(unsent_in_row=0)
-
-
-def _named(draft: Draft, command: Command, evidence: Observation) -> None:
-    """A conversation is called what the outside calls it, once a turn in it has told: the program's own session."""
-    talk, facts = draft.snapshot.conversation, evidence.facts
-    if talk is None or talk.id != command.conversation_id or not isinstance(facts, CommandFacts):
-        return
-    session = facts.proof.get("session")
-    if session and session != talk.identity:
-        draft.talk(replace(talk, identity=session))
 
 
 def _undone(draft: Draft, finding: Undone) -> None:

@@ -59,6 +59,7 @@ from tenuto.ports import (
     Ledger,
     Minter,
     Order,
+    Paging,
     PerTask,
     Placed,
     Steer,
@@ -205,6 +206,7 @@ class Cycle:
         ):
             observations.append(await self._workspace.accept(task.acceptance, task.cwd, task.claim.evidence))
         observations += await self._sessions(snapshot)
+        observations += await self._page(snapshot)
         resolved: dict[str, bool | None] = {
             wait.id: await self._workspace.resolved(wait, task.cwd)
             for wait in snapshot.waits
@@ -219,6 +221,16 @@ class Cycle:
         if self.tools is None or task.terminal:
             return []
         return [await self.tools.look(binding, task.cwd) for binding in task.tools]
+
+    async def _page(self, snapshot: Snapshot) -> list[Observation]:
+        """What the page of the conversation shows, where it has one and a turn may be made there now."""
+        talk = snapshot.conversation
+        executor: object = self._executors.get(talk.executor) if talk is not None else None
+        if talk is None or not isinstance(executor, Paging):
+            return []
+        if snapshot.task.terminal or snapshot.live is not None or snapshot.commands:
+            return []
+        return [await executor.page(talk)]
 
     async def _still(self, seen: Seen) -> bool:
         """Whether the cheap facts a turn was armed on hold yet, looked at again right before it is handed over."""
@@ -248,7 +260,6 @@ class Cycle:
 
     def _apart(self, snapshot: Snapshot) -> str | None:
         """The host that has what is open of this task, or its conversation, where that is out of reach."""
-        observations += await self._page(snapshot)
         for command in reconcile.subjects(snapshot):
             if command.place is not None and not self._reaches(command):
                 return command.place.partition(":")[0]
@@ -264,16 +275,6 @@ class Cycle:
         Evidence that comes later may still acknowledge it; once another turn has ended it is not looked at any more.
         """
         last = snapshot.last
-    async def _page(self, snapshot: Snapshot) -> list[Observation]:
-        """What the page of the conversation shows, where it has one and a turn may be made there now."""
-        talk = snapshot.conversation
-        executor: object = self._executors.get(talk.executor) if talk is not None else None
-        if talk is None or not isinstance(executor, Paging):
-            return []
-        if snapshot.task.terminal or snapshot.live is not None or snapshot.commands:
-            return []
-        return [await executor.page(talk)]
-
         if last is None or last.outcome not in (AttemptOutcome.LOST, AttemptOutcome.RELEASED):
             return snapshot
         for command in self._ledger.commands(LOOK_BACK, task_id=snapshot.task.id):

@@ -113,6 +113,35 @@ class CommandFacts:
     marked_at: datetime | None = None
     unreachable: str | None = None
     proof: Mapping[str, str] = field(default_factory=dict)
+    asks: tuple[Ask, ...] | None = None
+    retrying: str | None = None
+
+
+@dataclass(frozen=True)
+class PageFacts:
+    """What the page of a conversation shows now: coarse words and counts, never text of it.
+
+    `shown` is None where nobody could be asked, False where no page shows it; then the rest says nothing. `state`,
+    `composer` and `generating` are the extension's words. `approval` is the fingerprint of a card that waits. `error` is
+    the class of an error that is shown, `stale` that it was seen together with generation. `foreign_turns` counts turns
+    of the person since our last one began, `foreign_age` is how many seconds ago the last of them was seen. `missing` are roles of the profile that were not found, or not surely.
+    """
+
+    shown: bool | None
+    several: bool = False
+    state: str = "unknown"
+    composer: str = "unknown"
+    generating: str = "unknown"
+    typing: bool = False
+    approval: str | None = None
+    error: str | None = None
+    stale: bool = False
+    resets: str | None = None
+    foreign_turns: int = 0
+    foreign_age: float | None = None
+    users: int = 0
+    missing: tuple[str, ...] = ()
+    digest: str | None = None
 
 
 class WorkspaceKind(StrEnum):
@@ -156,35 +185,6 @@ Facts = CommandFacts | WorkspaceFacts | AcceptanceFacts | ToolFacts | PageFacts
 
 @dataclass(frozen=True)
 class Observation:
-    asks: tuple[Ask, ...] | None = None
-    retrying: str | None = None
-
-
-@dataclass(frozen=True)
-class PageFacts:
-    """What the page of a conversation shows now: coarse words and counts, never text of it.
-
-    `shown` is None where nobody could be asked, False where no page shows it; then the rest says nothing. `state`,
-    `composer` and `generating` are the extension's words. `approval` is the fingerprint of a card that waits. `error` is
-    the class of an error that is shown, `stale` that it was seen together with generation. `foreign_turns` counts turns
-    of the person since our last one began, `foreign_age` is how many seconds ago the last of them was seen. `missing` are roles of the profile that were not found, or not surely.
-    """
-
-    shown: bool | None
-    several: bool = False
-    state: str = "unknown"
-    composer: str = "unknown"
-    generating: str = "unknown"
-    typing: bool = False
-    approval: str | None = None
-    error: str | None = None
-    stale: bool = False
-    resets: str | None = None
-    foreign_turns: int = 0
-    foreign_age: float | None = None
-    users: int = 0
-    missing: tuple[str, ...] = ()
-    digest: str | None = None
     """Facts about one subject, seen by one source at one instant."""
 
     source: str

@@ -7,6 +7,7 @@ an act that was decided under it must still find the same fence when it is armed
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from tenuto.model.command import Command
 from tenuto.model.evidence import AcceptanceFacts, Ask, Ending, Observation, PageFacts, Rank, WorkspaceFacts
@@ -39,10 +40,6 @@ class Undone:
     reason: str
     mendable: bool
     revoked: bool
-
-
-@dataclass(frozen=True)
-class TurnEnded:
     why: str | None = None
 
 
@@ -52,6 +49,10 @@ class Named:
 
     command: Command
     identity: str
+
+
+@dataclass(frozen=True)
+class TurnEnded:
     """The performer saw the turn's own end."""
 
     command: Command
@@ -157,6 +158,7 @@ Finding = (
     Acknowledgement
     | Begun
     | Undone
+    | Named
     | TurnEnded
     | CutShort
     | Lost
@@ -186,8 +188,8 @@ class Reconciliation:
     workspace: WorkspaceFacts | None = None
     acceptance: AcceptanceFacts | None = None
     tools: tuple[ToolFacts, ...] = ()
-    | Named
     observations: tuple[Observation, ...] = ()
+    page: PageFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -207,4 +209,3 @@ class Seen:
     steerable: bool = False
     place: str | None = None
     apart: str | None = None
-    page: PageFacts | None = None

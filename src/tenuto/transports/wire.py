@@ -331,11 +331,11 @@ class Inquire:
     frame: ClassVar[str] = "inquire"
     query: int
     subjects: tuple[Subject, ...]
+    pages: tuple[Target, ...] = ()
 
 
 @dataclass(frozen=True)
 class Observation:
-    pages: tuple[Target, ...] = ()
     """Executor: what it sees of one subject. `age` is seconds since it was seen, so that no clocks are compared.
 
     Of a command, `command` holds the facts; of a conversation or a page, `facts` does, with a `digest` of them.
