@@ -656,6 +656,31 @@ class Spool(Protocol):
     def genuine(self, word: Word, digest: str) -> bool:
         """Whether who has the token of this digest (sha256, hex) sealed the word."""
         ...
+@dataclass(frozen=True)
+class Checkout:
+    """One commit that is wanted as files: under a name of ours, from a repository on this disk.
+
+    What that repository has not is fetched from `remote` (None: from where it came from itself), by branch or number.
+    """
+
+    name: str
+    repository: str
+    commit: str
+    branch: str
+    number: int
+    remote: str | None
+
+
+class Checkouts(Protocol):
+    """Checkouts of our own, to look at and to throw away. Both methods may block."""
+
+    def make(self, wanted: Checkout) -> str:
+        """Where the commit stands, clean; made once and found again. Raises OSError with the reason."""
+        ...
+
+    def remove(self, name: str) -> None: ...
+
+
 
     def remove(self, name: str) -> None: ...
 

@@ -71,6 +71,10 @@ POLICY = Policy()
 
 @dataclass(frozen=True)
 class Keeping:
+    merge_facts: timedelta = 30 * S
+    merge_rate: int = 4
+    merge_window: timedelta = H
+    reviews: int = 10
     """How long a registry keeps what nobody needs any more for going on; the newest event always stays.
 
     `texts` counts from the end of their task, `samples` are the newest of each task, `keys` the idempotency keys,
