@@ -13,7 +13,7 @@ from tenuto.core import neighbours, pages, progress, settle, tenancy
 from tenuto.core.draft import Draft, New, text_of
 from tenuto.model.change import Commit, Guard
 from tenuto.model.command import Attempt, Command, CommandKind
-from tenuto.model.decision import Because, Continue, SteerTurn
+from tenuto.model.decision import Because, Continue, Rung, SteerTurn
 from tenuto.model.evidence import Sample, WorkspaceFacts
 from tenuto.model.fact import FactKind
 from tenuto.model.health import LOUD, Assessment
@@ -236,6 +236,13 @@ def policy_until(seen: Seen, now: datetime) -> datetime:
 
 def _armed(draft: Draft, command: Command) -> None:
     draft.note(FactKind.COMMAND_ARMED, command=command.id, kind=command.kind, epoch=command.epoch)
+
+
+def written(draft: Draft, command: Command, seen: Seen) -> Written | Because:
+    """The commit of a command that is armed elsewhere than here, with its fact and its guards."""
+    _armed(draft, command)
+    made = _written(draft, command, None, seen)
+    return made if made is not None else Because(Rung.EVIDENCE, "there is nothing to be written", "look again")
 
 
 def _written(draft: Draft, command: Command, attempt: Attempt | None, seen: Seen) -> Written | None:

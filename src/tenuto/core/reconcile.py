@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import assert_never
 
-from tenuto.core import caps, neighbours, signs, trust, wake
+from tenuto.core import caps, neighbours, signs, takeover, trust, wake
 from tenuto.model.command import Command, CommandKind
 from tenuto.model.evidence import (
     AcceptanceFacts,
@@ -25,7 +25,7 @@ from tenuto.model.evidence import (
     Rank,
     WorkspaceFacts,
 )
-from tenuto.model.ids import TaskId
+from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.lifecycle import CommandState, TaskState
 from tenuto.model.reconciliation import (
     Acknowledgement,
@@ -96,6 +96,21 @@ def reconcile(
     members = fence_members(snapshot, workspace, tools, page)
     kept = tuple(observation for observation in looked if signs.said(observation))
     return Reconciliation(tuple(findings), digest_of(members), members, workspace, acceptance, tuple(tools), kept, page)
+
+
+def of_takeovers(
+    commands: Mapping[CommandId, Command], looked: Iterable[Observation], tools: Iterable[ToolFacts]
+) -> tuple[Finding, ...]:
+    """What is found of takeovers, once everything was looked at: the sessions themselves are what proves them."""
+    found: list[Finding] = []
+    for observation in looked:
+        facts = observation.facts
+        command = commands.get(facts.command_id) if isinstance(facts, CommandFacts) else None
+        if not isinstance(facts, CommandFacts) or command is None or command.kind is not CommandKind.TAKEOVER:
+            continue
+        if observation.rank is not Rank.REPORTED:
+            found.extend(takeover.findings(command, facts, observation, tools))
+    return tuple(found)
 
 
 def of_takeovers(

@@ -17,13 +17,14 @@ from typing import assert_never
 from weakref import WeakValueDictionary
 
 from tenuto import prompts
-from tenuto.core import arm, decide, progress, reconcile, rungs, slots
+from tenuto.core import arm, decide, progress, reconcile, replacing, rungs, slots, takeover
 from tenuto.core.settle import settle
 from tenuto.engine.concern import concerned
 from tenuto.engine.prompting import Prompter
 from tenuto.engine.watching import Watch
 from tenuto.model.change import Busy, Commit, Committed, KeyConflict, NotLeader, Replayed, Stale
 from tenuto.model.command import AttemptOutcome, Command, CommandKind
+from tenuto.model.conversation import Conversation
 from tenuto.model.decision import (
     Because,
     CloseReady,
@@ -64,6 +65,8 @@ from tenuto.ports import (
     Placed,
     Steer,
     Steering,
+    TakeOver,
+    Taking,
     ToolWitness,
     Turn,
     Workspace,
@@ -74,6 +77,9 @@ ROUNDS = 24
 
 #: What cannot be carried out now is looked at again after this.
 NOT_NOW = timedelta(seconds=30)
+
+#: What the executor is called that asks tool servers to give a session to a new run.
+TAKER = "local-shell"
 
 #: How many of a task's newest commands and messages are looked through for the ones a verdict settled.
 LOOK_BACK = 64
@@ -149,11 +155,46 @@ class Cycle:
         Whoever comes while the task is served waits for its turn: a second look between a commit and its hand-over
         would take what is about to begin for something that may never begin.
         """
+        async with self._turn_of(task_id):
+            return await self._serve(task_id)
+
+    def _turn_of(self, task_id: TaskId) -> asyncio.Lock:
         lock = self._turns.get(task_id)
         if lock is None:
             lock = self._turns[task_id] = asyncio.Lock()
-        async with lock:
-            return await self._serve(task_id)
+        return lock
+
+    @property
+    def taker(self) -> Taking | None:
+        """What asks tool servers to give a session to a new run; None where nothing does."""
+        executor: object = self._executors.get(TAKER)
+        return executor if isinstance(executor, Taking) else None
+
+    async def take_over(self, candidate: Conversation, subject: str) -> Because | None:
+        """Have a tool server give the session `subject` to a new run, for a candidate; a Because where it may not be.
+
+        What came of it is in the rows afterwards, or will be once it can be told.
+        """
+        async with self._turn_of(candidate.task_id):
+            snapshot = self._ledger.snapshot(candidate.task_id, self._slots)
+            executor = self._executors.get(TAKER)
+            if snapshot is None or executor is None:
+                return Because(Rung.EXECUTOR, "nothing here asks tool servers", "a supervisor on this machine")
+            seen = await self.look(snapshot, whole=True)
+            session = next((session for session in seen.found.tools if session.subject == subject), None)
+            if session is None:
+                return Because(Rung.TOOL, f"{subject} does not work for it any more", "tenuto tool bind")
+            command_id = CommandId(self._mint.new("command"))
+            now, new = self._clock.now(), self._mint.new
+            written = replacing.armed(seen, candidate, session, command_id, TAKER, now, new)
+            if isinstance(written, Because):
+                return written
+            named = session.binding
+            label = written.command.marker
+            order = TakeOver(named.server, named.session, session.run, label, snapshot.task.cwd)
+            await self._act(written, order, "takeover", seen)
+            await self._serve(candidate.task_id)
+        return None
 
     async def _serve(self, task_id: TaskId) -> Rest | None:
         for _ in range(ROUNDS):
@@ -192,6 +233,7 @@ class Cycle:
         first = self._seen(snapshot, _nothing(snapshot))
         ended = any(isinstance(o.facts, CommandFacts) and _turn_is_over(snapshot, o.facts) for o in observations)
         proof = not task.terminal and decide.needs_workspace(first, now)
+        whole = whole or takeover.underway(snapshot) is not None
         if ended or proof or whole:
             plain = proof or whole or progress.measure_plain(task.progress, snapshot.run.policy)
             observations.append(await self._workspace.look(task.cwd, task.progress.head, plain=plain))
@@ -218,7 +260,7 @@ class Cycle:
     async def _sessions(self, snapshot: Snapshot) -> list[Observation]:
         """What tool servers say of the sessions that work for the task."""
         task = snapshot.task
-        if self.tools is None or task.terminal:
+        if self.tools is None or (task.terminal and takeover.underway(snapshot) is None):
             return []
         return [await self.tools.look(binding, task.cwd) for binding in task.tools]
 

@@ -10,10 +10,23 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from tenuto.core import arm, classify, control, decide, orchestrate, reconcile, rungs, signs, supervision, wake
-from tenuto.engine.calling import Caller, Done
+from tenuto.core import (
+    arm,
+    classify,
+    control,
+    decide,
+    orchestrate,
+    reconcile,
+    rungs,
+    signs,
+    supervision,
+    takeover,
+    wake,
+)
+from tenuto.engine.calling import Caller, Done, Effect
 from tenuto.engine.cycle import Cycle
 from tenuto.model.change import Committed, NotLeader
+from tenuto.model.command import Command, CommandKind
 from tenuto.model.conversation import Conversation
 from tenuto.model.decision import Because
 from tenuto.model.evidence import Sighting, WorkspaceFacts
@@ -21,6 +34,7 @@ from tenuto.model.fact import Scalar
 from tenuto.model.faults import Conflict, Mistake, NoSupervisor, NotFound, Refused
 from tenuto.model.health import Assessment, Clocks
 from tenuto.model.ids import ConversationId, TaskId
+from tenuto.model.lifecycle import CommandState, LeaseState
 from tenuto.model.reconciliation import Flawed, Seen
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import ToolFacts
@@ -31,6 +45,9 @@ from tenuto.ports import Clock, Ledger, Minter
 CONSIDERED = 500
 #: How much recorded evidence one answer holds.
 SHOWN = 200
+
+OUR_LEASE = "our lease alone"
+BY_HAND = "take it over there yourself and say --by-hand, or name its address in `tool_doors`"
 
 One = Callable[[Caller, str, TaskId, str | None, Callable[[Snapshot, datetime], supervision.Outcome]], Awaitable[Done]]
 
@@ -320,12 +337,21 @@ class Supervision:
             lambda seen, now: supervision.hand_off(seen, self._now(task_id, named), caller.name, now, self._mint.new),
         )  # fmt: skip
 
-    async def take_over(self, caller: Caller, task_id: TaskId, given: str, key: str | None) -> Done:
-        """Pass the lease to a candidate; looked at now, and compared with the looks that were recorded."""
+    async def take_over(
+        self, caller: Caller, task_id: TaskId, given: str, key: str | None, *, by_hand: bool = False
+    ) -> Done:
+        """Pass the lease to a candidate; looked at now, and compared with the looks that were recorded.
+
+        Where the tool server fences its runs, it is made to give the session to a new one first. `by_hand`: somebody
+        has seen to that, or our lease alone shall be the fence.
+        """
         caller.must_operate()
         self._lead()
-        named = self._place(task_id, given).id
+        place = self._place(task_id, given)
+        named = place.id
         looked = await self._look(task_id)
+        if not by_hand and (fenced := takeover.fenced(looked.found.tools)):
+            return await self._taken_outside(place, looked, fenced)
 
         def act(snapshot: Snapshot, now: datetime) -> supervision.Outcome:
             if snapshot.task.revision != looked.snapshot.task.revision:
@@ -335,6 +361,43 @@ class Supervision:
         done = await self._one(caller, f"takeover {named}", task_id, key, act)
         held = self._held(done, task_id)
         return _with(held, {**held.result, "outside": supervision.outside_fence(looked)})
+
+    async def _taken_outside(self, place: Conversation, looked: Seen, fenced: Sequence[ToolFacts]) -> Done:
+        """The tool server first, as a command; the lease follows it in the commit that acknowledges it."""
+        task_id, now = place.task_id, self._clock.now()
+        holder = looked.snapshot.conversation
+        if place.state is LeaseState.ACTIVE and holder is not None and holder.id == place.id:
+            before = self._takeover_for(task_id, place.id)
+            told: dict[str, Scalar] = {"task": task_id, "outside": OUR_LEASE if before is None else before.evidence}
+            return self._held(Done(told, replayed=True, effects=(Effect(task_id, False),)), task_id)
+        if because := supervision.may_take_over(looked, now):
+            raise Refused(because.sentence, see=because.change)
+        session = fenced[0]
+        if len(fenced) > 1:
+            subjects = ", ".join(each.subject for each in fenced)
+            raise Refused(f"more than one tool session has a run of its own: {subjects}", see=BY_HAND)
+        if self._cycle.taker is None:
+            raise Refused("nothing here asks tool servers", see=BY_HAND)
+        why = await self._cycle.taker.refusal(session, looked.snapshot.task.cwd)
+        if why is not None:
+            raise Refused(f"run {session.run} of {session.subject} cannot be taken over from here: {why}", see=BY_HAND)
+        refused = await self._cycle.take_over(place, session.subject)
+        if refused is not None:
+            raise Refused(refused.sentence, see=refused.change)
+        made = self._takeover_for(task_id, place.id)
+        if made is None:
+            raise Conflict("the task changed meanwhile; look again", field="task")
+        if made.state is CommandState.FAILED:
+            raise Refused(f"the tool server was not taken over: {made.detail}", see="mend that, and ask again")
+        told = {"task": task_id, "command": made.id, "state": made.state, "outside": f"a new run of {session.subject}"}
+        return self._held(Done(told, effects=(Effect(task_id, True),)), task_id)
+
+    def _takeover_for(self, task_id: TaskId, place: ConversationId) -> Command | None:
+        """The newest takeover that was made for a place."""
+        for command in self._ledger.commands(CONSIDERED, task_id=task_id):
+            if command.kind is CommandKind.TAKEOVER and command.conversation_id == place:
+                return command
+        return None
 
     async def abandon(self, caller: Caller, task_id: TaskId, given: str, key: str | None) -> Done:
         caller.must_operate()

@@ -98,6 +98,7 @@ class Snapshot:
     `others` are the states of tasks that open waits hang on.
     `released` is the send of the last attempt where a verdict settled it and not evidence: it is still looked at.
     `sightings` are the newest 64 of recorded evidence, newest first.
+    `heir` is the candidate that an open takeover is meant for.
     `children` are the task's own where an open wait hangs on them, `news` the run's next events where the task is its
     coordinator, and `spent` what the run has spent where it has a cap.
     """
@@ -124,3 +125,4 @@ class Snapshot:
     news: tuple[Event, ...] = ()
     spent: Spent = field(default_factory=Spent)
     line: tuple[InLine, ...] = ()
+    heir: Conversation | None = None

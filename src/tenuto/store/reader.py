@@ -344,6 +344,7 @@ class TableReader:
             live = look.one(tables.ATTEMPT, _LIVE, task_id=task_id)
             last = look.one(tables.ATTEMPT, _LAST, task_id=task_id, most=1)
             waits = look.all(tables.WAIT, _OPEN_WAITS, task_id=task_id)
+            commands = look.all(tables.COMMAND, _OPEN_OF_TASK, task_id=task_id)
             return Snapshot(
                 registry=registry,
                 run=run,
@@ -352,7 +353,7 @@ class TableReader:
                 live=live,
                 last=last,
                 live_command=look.one(tables.COMMAND, _SENT, attempt_id=live.id, most=1) if live else None,
-                commands=look.all(tables.COMMAND, _OPEN_OF_TASK, task_id=task_id),
+                commands=commands,
                 waits=waits,
                 wakes=look.all(tables.WAKE, _PENDING_WAKES, task_id=task_id),
                 messages=look.all(tables.MESSAGE, _UNDELIVERED, task_id=task_id, most=MESSAGES),
@@ -375,6 +376,7 @@ class TableReader:
                 if run.coordinator == task.id
                 else (),
                 spent=_spent(look, run),
+                heir=_heir(look, commands),
             )
 
     def due(self, now: datetime, limit: int) -> tuple[TaskId, ...]:
@@ -700,6 +702,14 @@ def _children(look: Look, task: Task, waits: tuple[Wait, ...]) -> tuple[Task, ..
     if not any(wait.kind is WaitKind.CHILDREN for wait in waits):
         return ()
     return look.all(tables.TASK, _CHILDREN, parent=task.id, most=CHILDREN)
+
+
+def _heir(look: Look, commands: tuple[Command, ...]) -> Conversation | None:
+    """The candidate that an open takeover is meant for, where there is one."""
+    for command in commands:
+        if command.kind is CommandKind.TAKEOVER and command.conversation_id is not None:
+            return look.one(tables.CONVERSATION, _ONE["conversation"], id=command.conversation_id)
+    return None
 
 
 def _spent(look: Look, run: Run) -> Spent:

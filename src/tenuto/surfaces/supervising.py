@@ -91,6 +91,12 @@ class Placed(OneTask):
     conversation: Name
 
 
+class Succeeding(Placed):
+    """`by_hand`: the tool server's own run was seen to by somebody, or our lease alone shall be the fence."""
+
+    by_hand: bool = False
+
+
 class Beating(OneTask):
     """The number of the lease that is held."""
 
@@ -186,9 +192,10 @@ async def _hand_off(desk: Desk, caller: Caller, params: Placed, key: str | None)
     return present.done("lease.handoff", await desk.supervision.hand_off(caller, task_id, params.conversation, key))
 
 
-async def _take_over(desk: Desk, caller: Caller, params: Placed, key: str | None) -> Answer:
+async def _take_over(desk: Desk, caller: Caller, params: Succeeding, key: str | None) -> Answer:
     task_id = desk.task_id(params.task)
-    return present.done("lease.takeover", await desk.supervision.take_over(caller, task_id, params.conversation, key))
+    what = await desk.supervision.take_over(caller, task_id, params.conversation, key, by_hand=params.by_hand)
+    return present.done("lease.takeover", what)
 
 
 async def _abandon(desk: Desk, caller: Caller, params: Placed, key: str | None) -> Answer:
@@ -215,7 +222,7 @@ VERBS: Mapping[str, Verb] = {
         Verb("lease.claim", "Take a lease that nobody holds", Placed, _claim),
         Verb("lease.heartbeat", "Prolong a lease that is held", Beating, _heartbeat),
         Verb("lease.handoff", "Name the place that may take the lease over", Placed, _hand_off),
-        Verb("lease.takeover", "Pass the lease to another place, after two looks that agree", Placed, _take_over),
+        Verb("lease.takeover", "Pass the lease to another place, after two looks that agree", Succeeding, _take_over),
         Verb("lease.abandon", "Give up a place; the task goes on without it", Placed, _abandon),
     )
 }

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, Final, assert_never
 
 from tenuto.model.ids import SHAPE, CommandId
-from tenuto.ports import Check, Halt, Order, Steer, Turn
+from tenuto.ports import Check, Halt, Order, Steer, TakeOver, Turn
 
 PROGRAM: Final = "program"
 """The adapter of a plain program, which is not said."""
@@ -43,6 +43,8 @@ def payload_of(order: Order) -> Mapping[str, object]:
             return {"type": "halt", "target": target, "grace": grace.total_seconds()}
         case Steer(text, target, turn):
             return {"type": "steer", "text": text, "target": target, "turn": turn}
+        case TakeOver():
+            raise NotAnOrder("a tool server is asked from here, never through another executor")
         case _ as never:
             assert_never(never)
 

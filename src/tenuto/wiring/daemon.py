@@ -40,6 +40,7 @@ from tenuto.surfaces.http.feed import Feed
 from tenuto.transports import processes
 from tenuto.transports.bridge import Bridge
 from tenuto.transports.host.executor import HostExecutor
+from tenuto.transports.localshell.taking import Doors, TakingExecutor
 from tenuto.transports.localshell.witness import LocalShellWitness, configured
 from tenuto.transports.playbooks import PlaybookFolders
 from tenuto.transports.remote import Executors
@@ -165,6 +166,13 @@ async def assembled(
 def tool_witness(settings: Settings, clock: Clock) -> LocalShellWitness:
     """What looks at the sessions of tool servers: those of the settings, the environment, and a task's directory."""
     return LocalShellWitness(clock, configured(settings.tool_servers, os.environ))
+
+
+def taking(settings: Settings, beside: HostExecutor, registry: str, clock: Clock, fuse: Fuse) -> TakingExecutor:
+    """What asks tool servers, through their own tools, to give a session to a new run."""
+    known = configured(settings.tool_servers, os.environ)
+    doors = Doors(settings.tool_doors, settings.tool_tokens)
+    return TakingExecutor(settings.journal, registry, beside, known, doors, clock, fuse)
 
 
 def reading_desk(settings: Settings) -> tuple[Desk, Callable[[], None]]:

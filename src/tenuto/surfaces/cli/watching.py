@@ -358,13 +358,27 @@ def lease_handoff(context: typer.Context, task: Task, place: Place, key: Key = N
 
 
 @lease.command("takeover")
-def lease_takeover(context: typer.Context, task: Task, place: Place, key: Key = None, as_json: AsJson = False) -> int:
-    """Pass the lease to another place, after two looks that agree and while nothing of the old one acts."""
+def lease_takeover(
+    context: typer.Context,
+    task: Task,
+    place: Place,
+    by_hand: Annotated[
+        bool, typer.Option("--by-hand", help="The tool server's own run is seen to; pass our lease alone.")
+    ] = False,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> int:
+    """Pass the lease to another place, after two looks that agree and while nothing of the old one acts.
+
+    Where the tool server fences its runs, it is made to give the session to a new one first, through its own tools.
+    """
     this = front(context, as_json)
-    answer = this.door.change("lease.takeover", {"task": task, "conversation": place}, key)
+    params = {"task": task, "conversation": place, "by_hand": by_hand}
+    answer = this.door.change("lease.takeover", params, key)
     if not this.out.as_json:
         this.out.line(f"the old place is fenced by {get(answer, 'result', 'outside')}")
-    return this.done(answer)
+    open_still = get(answer, "result", "state") in ("armed", "submitted", "ambiguous")
+    return Exit.UNKNOWN if open_still else this.done(answer)
 
 
 @lease.command("abandon")

@@ -7,9 +7,10 @@ workspace. Whether a server lives is asked of the process table; that it lives i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,10 @@ USUAL: Final = ".local-shell-mcp"
 OURS: Final = "TENUTO_LOCAL_SHELL_STATE_DIR"
 THEIRS: Final = "LOCAL_SHELL_MCP_STATE_DIR"
 ROOT: Final = "LOCAL_SHELL_MCP_WORKSPACE_ROOT"
+HOST: Final = "LOCAL_SHELL_MCP_HOST"
+PORT: Final = "LOCAL_SHELL_MCP_PORT"
+#: Where a server answers that was not told otherwise.
+USUAL_PORT: Final = 8765
 
 
 @dataclass(frozen=True)
@@ -65,25 +70,51 @@ def _holds_sessions(path: Path) -> bool:
 def alive(state: Path) -> Life:
     """Whether a process serves this state directory, and since when."""
     unsure = False
-    resolved = os.path.realpath(state)
+    for process, environ in _processes():
+        if environ is None or (at := _served(environ)) is None:
+            unsure = True
+        elif os.path.realpath(at) == os.path.realpath(state):
+            return Life(datetime.fromtimestamp(process.create_time(), UTC))
+    return Life(None, told=not unsure)
+
+
+def address(state: Path) -> str | None:
+    """Where the server of this state directory answers on this machine, as its own process was told; None: unknown."""
+    for process, environ in _processes():
+        at = _served(environ) if environ is not None else None
+        if environ is None or at is None or os.path.realpath(at) != os.path.realpath(state):
+            continue
+        line = process.cmdline()
+        if any(a == "--mode" and b == "stdio" for a, b in pairwise(line)) or "--mode=stdio" in line:
+            return None
+        port = environ.get(PORT) or str(USUAL_PORT)
+        if not port.isascii() or not port.isdigit():
+            return None
+        host = environ.get(HOST) or "0.0.0.0"  # noqa: S104 - what it binds, not what we do
+        return f"http://{'127.0.0.1' if host in ('0.0.0.0', 'localhost') else host}:{port}/mcp"  # noqa: S104
+    return None
+
+
+def _processes() -> Iterator[tuple[psutil.Process, Mapping[str, str] | None]]:
+    """Processes of servers, each with its environment; None where that cannot be read."""
     for process in psutil.process_iter():
         try:
             line = process.cmdline()
             if not any(Path(part).name == PROGRAM for part in line[:3]):
                 continue
-            environ = process.environ()
-            started = datetime.fromtimestamp(process.create_time(), UTC)
+            process.create_time()
+            environ: Mapping[str, str] | None = process.environ()
         except (psutil.NoSuchProcess, psutil.ZombieProcess):
             continue
         except (psutil.AccessDenied, OSError):
-            unsure = True
-            continue
-        at = environ.get(THEIRS) or (Path(environ[ROOT]) / USUAL if environ.get(ROOT) else None)
-        if at is None:
-            unsure = True
-        elif os.path.realpath(at) == resolved:
-            return Life(started)
-    return Life(None, told=not unsure)
+            environ = None
+        yield process, environ
+
+
+def _served(environ: Mapping[str, str]) -> Path | None:
+    if given := environ.get(THEIRS):
+        return Path(given)
+    return Path(environ[ROOT]) / USUAL if environ.get(ROOT) else None
 
 
 Alive = Callable[[Path], Life]
