@@ -113,21 +113,6 @@ def of_takeovers(
     return tuple(found)
 
 
-def of_takeovers(
-    commands: Mapping[CommandId, Command], looked: Iterable[Observation], tools: Iterable[ToolFacts]
-) -> tuple[Finding, ...]:
-    """What is found of takeovers, once everything was looked at: the sessions themselves are what proves them."""
-    found: list[Finding] = []
-    for observation in looked:
-        facts = observation.facts
-        command = commands.get(facts.command_id) if isinstance(facts, CommandFacts) else None
-        if not isinstance(facts, CommandFacts) or command is None or command.kind is not CommandKind.TAKEOVER:
-            continue
-        if observation.rank is not Rank.REPORTED:
-            found.extend(takeover.findings(command, facts, observation, tools))
-    return tuple(found)
-
-
 def subjects(snapshot: Snapshot) -> tuple[Command, ...]:
     """The commands that evidence is wanted of: the open ones, the live turn's, and the last one a verdict settled."""
     wanted = {command.id: command for command in snapshot.commands}
