@@ -7,47 +7,37 @@ registry that can be opened, with or without a supervisor.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import assert_never
-from weakref import WeakValueDictionary
 
-from tenuto.core import attention, classify, control, decide, delivery, slots
-from tenuto.core import wake as wakes
-from tenuto.core.attention import Hushed, Item
+from tenuto.core import control, delivery, slots
 from tenuto.engine import elsewhere, words
 from tenuto.engine.calling import Caller, Done, Effect
 from tenuto.engine.chains import Chains, Helpers
-from tenuto.engine.concern import concerned
 from tenuto.engine.cycle import Cycle
+from tenuto.engine.reading import EVERY, LISTED, Explained, Shown
 from tenuto.engine.spawning import Source, Spawn, Spawning
-from tenuto.engine.standing import Standing, standing
 from tenuto.engine.supervising import Supervision
 from tenuto.engine.tokens import Tokens, Wanted
-from tenuto.model.change import KEY_LIFE, Busy, Commit, Committed, Key, KeyConflict, NotLeader, Replayed, Stale
-from tenuto.model.command import Attempt, Command
-from tenuto.model.conversation import Conversation
+from tenuto.engine.writing import TRIES, Writing
+from tenuto.model.change import Commit
 from tenuto.model.decision import Because
 from tenuto.model.evidence import Presence
-from tenuto.model.fact import Event, Fact, FactKind, Scalar
-from tenuto.model.faults import Conflict, Mistake, NoSupervisor, NotAllowed, NotFound, Refused
-from tenuto.model.health import Assessment, Clocks
-from tenuto.model.ids import LETTERS, CommandId, RunId, TaskId, TextId, WaitId, WakeId
+from tenuto.model.fact import Fact, FactKind, Scalar
+from tenuto.model.faults import Conflict, Mistake, NoSupervisor, NotAllowed, Refused
+from tenuto.model.ids import CommandId, RunId, TaskId, TextId, WaitId, WakeId
 from tenuto.model.lifecycle import RunState, TaskState
-from tenuto.model.message import Message, MessagePolicy
+from tenuto.model.message import MessagePolicy
 from tenuto.model.policy import POLICY, Policy
-from tenuto.model.snapshot import Leadership, Registry, Role, Snapshot, Token
+from tenuto.model.snapshot import Leadership, Role, Snapshot, Token
 from tenuto.model.work import (
     HUMAN_WAITS,
     Acceptance,
     Agent,
     AutoResume,
     DispositionSource,
-    Report,
     ReportKind,
     Run,
     Task,
@@ -61,10 +51,6 @@ from tenuto.model.work import (
 from tenuto.ports import Clock, Executor, Fuse, Ledger, Minter, NoFuse, Playbooks, UnitSources
 
 __all__ = ["Caller", "Desk", "Done", "Effect", "Explained", "Order", "Shown"]
-
-TRIES = 5
-LISTED = 500
-EVERY = 100_000
 
 
 @dataclass(frozen=True)
@@ -82,67 +68,14 @@ class Order:
     coordinator: bool = False
 
 
-@dataclass(frozen=True)
-class Explained:
-    """Why a task is not being continued now, all rungs in order, and what would happen if none held."""
-
-    task: Task
-    rungs: tuple[Because, ...]
-    intent: str | None
-    at: datetime
-    health: Assessment | None = None
-    clocks: Clocks = field(default_factory=Clocks)
-
-
-@dataclass(frozen=True)
-class Shown:
-    """One task with everything that hangs on it, for a person to read."""
-
-    run: Run
-    task: Task
-    conversations: tuple[Conversation, ...]
-    attempts: tuple[Attempt, ...]
-    commands: tuple[Command, ...]
-    waits: tuple[Wait, ...]
-    wakes: tuple[Wake, ...]
-    messages: tuple[Message, ...]
-    reports: tuple[Report, ...]
-    policy: AutoResume
-    overridden: bool
-    cap: int | None
-    checkpoint_at: datetime | None
-    because: Because | None
-    clocks: Clocks = field(default_factory=Clocks)
-
-
-#: The facts that tell why a task was, or was not, continued.
-TELLING = frozenset(
-    {
-        FactKind.RESTED,
-        FactKind.ATTEMPT_ARMED,
-        FactKind.ATTEMPT_ENDED,
-        FactKind.TASK_CREATED,
-        FactKind.WAIT_OPENED,
-        FactKind.TASK_PAUSED,
-        FactKind.TASK_RESUMED,
-        FactKind.TASK_STALLED,
-        FactKind.TASK_COMPLETED,
-        FactKind.TASK_FAILED,
-        FactKind.TASK_CANCELLED,
-        FactKind.COMMAND_AMBIGUOUS,
-    }
-)
-
 #: Caps that may be taken off again, and the word for it.
 CAPS = frozenset(name for name in Policy.__dataclass_fields__ if name.startswith(("max_", "run_")))
 LASTING = frozenset({"max_live", "run_live"})
 TASK_CAPS = ("max-attempts", "max-live", "max-tokens", "max-cost")
 NO_CAP = "none"
 
-Verb = Callable[[Snapshot, datetime], control.Outcome]
 
-
-class Desk:
+class Desk(Writing):
     """Verbs over one registry. `ledger` None: a reader's desk, on which nothing can be changed."""
 
     def __init__(
@@ -164,218 +97,22 @@ class Desk:
         sources: UnitSources | None = None,
         fuse: Fuse | None = None,
     ) -> None:
-        self._ledger = ledger
-        self._cycle = cycle
-        self._clock = clock
-        self._mint = minter
-        self._slots = slots
-        self._defaults = defaults
+        super().__init__(
+            ledger, cycle, clock, minter,
+            slots=slots, defaults=defaults, troubles=troubles, presence=presence, ring=ring,
+        )  # fmt: skip
         self._executors = executors or {}
-        self._ring = ring
         self._stop = stop
-        self._troubles = troubles
-        self._presence = presence
         self._spawning = Spawning(
             ledger, minter, self._executors, playbooks, defaults, Cycle.executor_of, self._policy_with
         )
         self._tokens = Tokens(ledger, clock, minter)
         self._elsewhere = away or elsewhere.Nowhere()
-        self._turns: WeakValueDictionary[TaskId, asyncio.Lock] = WeakValueDictionary()
         self.chains = Chains(
             ledger, cycle, clock, minter, slots, defaults, self._spawning, sources, fuse or NoFuse(),
             Helpers(self._must_lead, self._replay, self._key, self._in_time, self._rung),
         )  # fmt: skip
         self.supervision = Supervision(ledger, cycle, clock, minter, slots, self._one, self._must_lead)
-
-    # -- names
-
-    def resolve(self, kind: str, given: str) -> str:
-        """The one identifier of `kind` that `given` names: whole, or a beginning or ending of at least 4 characters."""
-        letter = LETTERS[kind]
-        part = given.strip().lower()
-        bare = part.removeprefix(f"{letter}-")
-        if len(bare) < 4 or len(part) > 40:
-            raise Mistake(f"'{given[:60]}' is too short or too long to name a {kind}", field=kind)
-        found = self._ledger.find(kind, bare)
-        if not found:
-            raise NotFound(f"there is no {kind} '{given}'", field=kind)
-        if len(found) > 1:
-            raise Mistake(f"'{given}' names several: {', '.join(found[:5])}", field=kind)
-        return found[0]
-
-    def task_id(self, given: str) -> TaskId:
-        return TaskId(self.resolve("task", given))
-
-    def run_id(self, given: str) -> RunId:
-        return RunId(self.resolve("run", given))
-
-    def tasks_of(self, given: str) -> tuple[RunId | None, tuple[TaskId, ...]]:
-        """A run's unfinished tasks, or the one task that is named."""
-        if given.strip().lower().startswith("r-"):
-            run_id = self.run_id(given)
-            return run_id, tuple(task.id for task in self._ledger.tasks(EVERY, run_id=run_id, unfinished=True))
-        try:
-            return None, (self.task_id(given),)
-        except NotFound:
-            if given.strip().lower().startswith("t-"):
-                raise
-            run_id = self.run_id(given)
-            return run_id, tuple(task.id for task in self._ledger.tasks(EVERY, run_id=run_id, unfinished=True))
-
-    # -- reading
-
-    def registry(self) -> Registry:
-        return self._ledger.registry()
-
-    def leadership(self) -> Leadership | None:
-        return self._ledger.leadership()
-
-    def now(self) -> datetime:
-        return self._clock.now()
-
-    def standing(self) -> Standing:
-        """What the lease row and the holder's process say of the supervisor now."""
-        lease = self._ledger.leadership()
-        return standing(lease, self._presence(lease) if lease is not None else Presence.UNKNOWN, self._clock.now())
-
-    def last_event(self) -> int:
-        return self._ledger.last_event()
-
-    def counts(self) -> Mapping[str, int]:
-        return self._ledger.counts()
-
-    def troubles(self) -> Sequence[str]:
-        return self._troubles()
-
-    def runs(self, *, unfinished: bool = False) -> tuple[Run, ...]:
-        return self._ledger.runs(LISTED, unfinished=unfinished)
-
-    def tasks(self, *, run_id: RunId | None = None, unfinished: bool = False) -> tuple[Task, ...]:
-        return self._ledger.tasks(LISTED, run_id=run_id, unfinished=unfinished)
-
-    def run(self, run_id: RunId) -> Run:
-        found = self._ledger.run(run_id)
-        if found is None:
-            raise NotFound(f"there is no run {run_id}", field="run")
-        return found
-
-    def task(self, task_id: TaskId) -> Task:
-        found = self._ledger.task(task_id)
-        if found is None:
-            raise NotFound(f"there is no task {task_id}", field="task")
-        return found
-
-    def text(self, text_id: TextId) -> str | None:
-        text = self._ledger.text(text_id)
-        return text.body if text is not None else None
-
-    async def show(self, task_id: TaskId) -> Shown:
-        """Everything about one task."""
-        snapshot = self._snapshot(task_id)
-        task, now = snapshot.task, self._clock.now()
-        explained = await self.explain(task_id)
-        return Shown(
-            run=snapshot.run,
-            task=task,
-            conversations=self._ledger.conversations(task_id),
-            attempts=self._ledger.attempts(task_id, LISTED),
-            commands=self._ledger.commands(LISTED, task_id=task_id),
-            waits=self._ledger.waits(LISTED, task_id=task_id, only_open=False),
-            wakes=self._ledger.wakes(task_id),
-            messages=self._ledger.messages(task_id, LISTED),
-            reports=self._ledger.reports(task_id, LISTED),
-            policy=task.auto_resume or snapshot.run.auto_resume,
-            overridden=task.auto_resume is not None,
-            cap=wakes.cap_of(snapshot),
-            checkpoint_at=wakes.checkpoint_at(snapshot, now),
-            because=explained.rungs[0] if explained.rungs else None,
-            clocks=explained.clocks,
-        )
-
-    async def explain(self, task_id: TaskId) -> Explained:
-        """The whole ladder for a task now; never empty for a task that is not being continued."""
-        snapshot = self._snapshot(task_id)
-        seen = await self._cycle.look(snapshot)
-        now = self._clock.now()
-        rungs = decide.explain(seen, now)
-        decision = decide.decide(seen, now)
-        intent = type(decision.intent).__name__ if decision.intent is not None else None
-        if not rungs and decision.because is not None:
-            rungs = (decision.because,)
-        case = classify.of(seen, self._cycle.watch.since(task_id), now)
-        health = classify.episode(snapshot.task.health, classify.classify(case))
-        return Explained(snapshot.task, rungs, intent, now, health, classify.clocks(case))
-
-    def explained_at(self, task_id: TaskId, at: datetime) -> tuple[Event, ...]:
-        """The recorded decisions about a task up to a moment, newest last: what was armed, ended, and why it rested."""
-        told: list[Event] = []
-        after = 0
-        while page := self._ledger.events(after, 1000, task_id=task_id):
-            told += [event for event in page if event.fact.kind in TELLING and event.at <= at]
-            after = page[-1].n
-            if page[-1].at > at:
-                break
-        return tuple(told[-12:])
-
-    def attention(self) -> tuple[Item, ...]:
-        """What only a person can settle, oldest first."""
-        return attention.queue(
-            self._ledger.waits(LISTED),
-            self._ledger.commands(LISTED, only_open=True),
-            self._ledger.tasks(EVERY, unfinished=True),
-            self._troubles(),
-            self._clock.now(),
-        )
-
-    def hushed(self) -> tuple[Hushed, ...]:
-        """What is left out of the attention queue because something in it says it already."""
-        return attention.hushed(self.attention(), self._ledger.tasks(EVERY, unfinished=True))
-
-    def events(
-        self, after: int, limit: int, *, task_id: TaskId | None = None, run_id: RunId | None = None
-    ) -> tuple[Event, ...]:
-        return self._ledger.events(after, limit, task_id=task_id, run_id=run_id)
-
-    def commands(self, *, task_id: TaskId | None = None, only_open: bool = False) -> tuple[Command, ...]:
-        return self._ledger.commands(LISTED, task_id=task_id, only_open=only_open)
-
-    def command(self, command_id: CommandId) -> Command:
-        found = self._ledger.command(command_id)
-        if found is None:
-            raise NotFound(f"there is no command {command_id}", field="command")
-        return found
-
-    def attempts(self, task_id: TaskId) -> tuple[Attempt, ...]:
-        return self._ledger.attempts(task_id, EVERY)
-
-    def waits(self, task_id: TaskId) -> tuple[Wait, ...]:
-        return self._ledger.waits(LISTED, task_id=task_id)
-
-    def reports(self, task_id: TaskId) -> tuple[Report, ...]:
-        return self._ledger.reports(task_id, LISTED)
-
-    def messages(self, task_id: TaskId) -> tuple[Message, ...]:
-        return self._ledger.messages(task_id, LISTED)
-
-    def policy(self, given: str) -> tuple[tuple[str, object, str], ...]:
-        """Every number in force for a run or a task as (name, value, where it comes from)."""
-        run_id, task_ids = self.tasks_of(given)
-        task = self.task(task_ids[0]) if run_id is None else None
-        run = self.run(run_id if run_id is not None else task.run_id)  # type: ignore[union-attr]
-        rows: list[tuple[str, object, str]] = [
-            ("auto_resume", run.auto_resume, "run")
-            if task is None or task.auto_resume is None
-            else ("auto_resume", f"{task.auto_resume} (the run says {run.auto_resume})", "task")
-        ]
-        for name in Policy.__dataclass_fields__:
-            value = getattr(run.policy, name)
-            source = "default" if value == getattr(POLICY, name) else "run"
-            if source == "run" and value == getattr(self._defaults, name):
-                source = "config"
-            if name.startswith("max_") and task is not None and getattr(task, name) is not None:
-                value, source = getattr(task, name), "task"
-            rows.append((name, value, source))
-        return tuple(rows)
 
     # -- work
 
@@ -974,177 +711,3 @@ class Desk:
             return Done({"stopping": True})
         self._stop()
         return Done({"stopping": True})
-
-    # -- within
-
-    def _snapshot(self, task_id: TaskId) -> Snapshot:
-        snapshot = self._ledger.snapshot(task_id, self._slots)
-        if snapshot is None:
-            raise NotFound(f"there is no task {task_id}", field="task")
-        return snapshot
-
-    def _must_lead(self) -> None:
-        if self._ring is None:
-            raise NoSupervisor("this verb needs a running supervisor; start one with: tenuto start")
-
-    def _rung(self, task_id: TaskId) -> None:
-        if self._ring is not None:
-            self._ring(task_id)
-
-    def _short(self, name: str, text: str) -> None:
-        if len(text.encode("utf-8", "replace")) > 8192:
-            raise Mistake(f"{name} has at most 8192 bytes", field=name)
-
-    def _sized(self, name: str, text: str) -> None:
-        if not text.strip():
-            raise Mistake(f"the {name} is empty", field=name)
-        if len(text.encode("utf-8", "replace")) > self._defaults.message_bytes:
-            raise Mistake(f"a {name} has at most {self._defaults.message_bytes} bytes", field=name)
-
-    def _key(
-        self, caller: Caller, verb: str, key: str | None, body: object, result: Mapping[str, Scalar]
-    ) -> Key | None:
-        if key is None:
-            return None
-        if not 1 <= len(key) <= 200:
-            raise Mistake("an idempotency key has 1 to 200 characters", field="Idempotency-Key")
-        told = json.dumps([verb, body], default=repr, sort_keys=True)
-        return Key(f"{caller.role}:{caller.task_id or ''}", key, hashlib.sha256(told.encode()).hexdigest(), result)
-
-    def _replay(self, caller: Caller, key: str | None, verb: str, body: object) -> Done | None:
-        """What an earlier call with this very key and body came to, if there was one."""
-        made = self._key(caller, verb, key, body, {})
-        since = self._clock.now() - KEY_LIFE
-        if made is None or (known := self._ledger.replayed(made.scope, made.key, since)) is None:
-            return None
-        if known[0] != made.digest:
-            raise Conflict("this idempotency key was used for another request", field="Idempotency-Key")
-        return Done(known[1], replayed=True)
-
-    async def _one(
-        self,
-        caller: Caller,
-        verb: str,
-        task_id: TaskId,
-        key: str | None,
-        act: Verb,
-        *,
-        told: Mapping[str, Scalar] | None = None,
-    ) -> Done:
-        """One verb on one task: look, ask the core, commit; again where the row moved.
-
-        `told` is what the verb adds to its answer, filled in by `act`; such a verb has asked before who may use it.
-        """
-        if told is None:
-            caller.may(task_id)
-        self._must_lead()
-        lock = self._turns.get(task_id)
-        if lock is None:
-            lock = self._turns[task_id] = asyncio.Lock()
-        async with lock:  # who comes at the same time waits a moment, and need not come again
-            return await self._alone(caller, verb, task_id, key, act, told)
-
-    async def _alone(
-        self,
-        caller: Caller,
-        verb: str,
-        task_id: TaskId,
-        key: str | None,
-        act: Verb,
-        told: Mapping[str, Scalar] | None,
-    ) -> Done:
-        if (replay := self._replay(caller, key, verb, task_id)) is not None:
-            return replay
-        result: dict[str, Scalar] = {"task": task_id}
-        for _ in range(TRIES):
-            snapshot = self._snapshot(task_id)
-            now = self._clock.now()
-            if told is None:
-                await self._in_time(caller, snapshot, verb)
-            outcome = act(snapshot, now)
-            result |= told or {}
-            if isinstance(outcome, Because):
-                raise Refused(outcome.sentence, see=outcome.change)
-            if outcome is None:
-                return Done({**result, "changed": False}, effects=(Effect(task_id, False),))
-            commit = replace(outcome, key=self._key(caller, verb, key, task_id, result))
-            done = await self._try(commit, result)
-            if done is not None:
-                self._rung(task_id)
-                return replace(done, effects=(Effect(task_id, True),))
-        raise Conflict("the task is changing too fast; try again", field="task")
-
-    async def _in_time(self, caller: Caller, snapshot: Snapshot, verb: str) -> None:
-        """A word from a conversation that a later lease has fenced is shown, and refused."""
-        if caller.role is Role.OPERATOR:
-            return
-        because = control.late_word(snapshot, verb.split(" ", maxsplit=1)[0], caller.lease_number)
-        if because is None:
-            return
-        task = snapshot.task
-        data: dict[str, Scalar] = {"said": verb[:200], "lease_number": caller.lease_number, "why": because.sentence}
-        await self._ledger.commit(Commit(facts=(Fact(FactKind.LATE_WORD, task.run_id, task.id, data),)))
-        raise Refused(because.sentence, see=because.change)
-
-    async def _each(
-        self, caller: Caller, verb: str, given: str, key: str | None, act: Verb, *, stop_run: bool = False
-    ) -> Done:
-        """One verb on a task or on a run's unfinished tasks: one transaction, with the effect on each."""
-        caller.must_operate()
-        run_id, task_ids = self.tasks_of(given)
-        if run_id is None:
-            return await self._one(caller, verb, task_ids[0], key, act)
-        self._must_lead()
-        for _ in range(TRIES):
-            now = self._clock.now()
-            whole, effects = Commit(), []
-            for task_id in self.tasks_of(run_id)[1]:
-                outcome = act(self._snapshot(task_id), now)
-                if isinstance(outcome, Because):
-                    effects.append(Effect(task_id, False, outcome))
-                    continue
-                effects.append(Effect(task_id, outcome is not None))
-                if outcome is not None:
-                    whole = whole.then(replace(outcome, guards=()))
-            run = self.run(run_id)
-            if stop_run and run.state is RunState.OPEN:
-                stopped = replace(run, revision=run.revision + 1, state=RunState.STOPPED, stopped_at=now)
-                whole = whole.then(
-                    Commit(puts=(stopped,), facts=(Fact(FactKind.RUN_STOPPED, run_id, None, {"by": caller.name}),))
-                )
-            changed = sum(effect.changed for effect in effects)
-            result: dict[str, Scalar] = {"run": run_id, "changed": changed}
-            if not whole.puts:
-                return Done(result, effects=tuple(effects))
-            whole = replace(whole, key=self._key(caller, verb, key, run_id, result))
-            done = await self._try(whole, result)
-            if done is not None:
-                for effect in effects:
-                    self._rung(effect.task_id)
-                return replace(done, effects=tuple(effects))
-        raise Conflict("the run is changing too fast; try again", field="run")
-
-    async def _committed(self, commit: Commit, result: Mapping[str, Scalar]) -> Done:
-        done = await self._try(commit, result)
-        if done is None:
-            raise Conflict("something changed meanwhile; try again")
-        return done
-
-    async def _try(self, commit: Commit, result: Mapping[str, Scalar]) -> Done | None:
-        """Commit; None when it was stale and is to be looked at again."""
-        outcome = await self._ledger.commit(commit)
-        match outcome:
-            case Committed():
-                for task_id in concerned(self._ledger, commit):
-                    self._rung(task_id)
-                return Done(result)
-            case Replayed(earlier):
-                return Done(earlier, replayed=True)
-            case KeyConflict():
-                raise Conflict("this idempotency key was used for another request", field="Idempotency-Key")
-            case NotLeader(epoch):
-                raise NoSupervisor(f"another supervisor leads now (epoch {epoch})")
-            case Stale() | Busy():
-                return None
-            case _ as never:
-                assert_never(never)
