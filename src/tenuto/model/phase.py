@@ -32,8 +32,8 @@ class Landing:
 class Phase:
     """The pull request of one unit of a chain. Its number is recorded when its branch is opened.
 
-    `head` is the last commit of it that was seen, `landing` how it came into the base, `undone_by` the commit that
-    reverted it.
+    `head` is the last commit of it that was seen, `landing` how it came into the base, `undone_by` the commits that
+    reverted it (each with `#` and a number where it came by a pull request).
     """
 
     id: PhaseId
@@ -48,7 +48,7 @@ class Phase:
     url: str | None = None
     head: str | None = None
     landing: Landing | None = None
-    undone_by: str | None = None
+    undone_by: tuple[str, ...] = ()
     settled_at: datetime | None = None
     reason: str | None = None
 

@@ -293,7 +293,7 @@ worktree = _table(
 phase = _table(
     PHASE,
     _check("phase_number_counts", "number >= 1"),
-    _check("phase_merged", _implies(among("state", (PhaseState.MERGED,)), "landing IS NOT NULL AND undone_by IS NULL")),
+    _check("phase_merged", _implies(among("state", (PhaseState.MERGED,)), "landing IS NOT NULL AND undone_by = '[]'")),
     _check("phase_settled_at", f"({among('state', (PhaseState.OPEN,))}) = (settled_at IS NULL)"),
 )
 

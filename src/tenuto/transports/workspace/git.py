@@ -131,19 +131,32 @@ def environment(
 async def ask(
     repository: Repository, *arguments: str, overrides: Sequence[tuple[str, str]] = (), limit: int = OUTPUT_LIMIT
 ) -> Answer:
-    """Run one git command to its end; raises ``NoGitError`` or ``OSError`` when it cannot start.
+    """Run one git command that only looks, to its end; raises ``NoGitError`` or ``OSError`` when it cannot start.
 
     Bound it with ``asyncio.timeout``: whoever stops waiting also ends git and all it started.
     """
+    return await run(repository.top, environment(os.environ, repository, overrides), *arguments, limit=limit)
+
+
+async def run(
+    cwd: Path,
+    env: Mapping[str, str],
+    *arguments: str,
+    limit: int = OUTPUT_LIMIT,
+    stdin: int = asyncio.subprocess.DEVNULL,
+    keeps: Sequence[int] = (),
+) -> Answer:
+    """Run one git command with exactly this environment; ``keeps`` are descriptors it holds for as long as it lives."""
     program = _program(os.environ.get("PATH", os.defpath))
     if program is None:
         raise NoGitError("no git program is installed")
     process = await asyncio.create_subprocess_exec(
         program,
         *arguments,
-        cwd=repository.top,
-        env=environment(os.environ, repository, overrides),
-        stdin=asyncio.subprocess.DEVNULL,
+        cwd=cwd,
+        env=dict(env),
+        stdin=stdin,
+        pass_fds=tuple(keeps),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
