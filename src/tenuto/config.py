@@ -129,6 +129,16 @@ class Settings:
     @property
     def self_advancing_stop(self) -> Path:
         """A file that stops self-advancing chains while it is there."""
+    @property
+    def forges(self) -> Path:
+        """Objects of remotes that have no host."""
+        return self.state / "forges"
+
+    @property
+    def checkouts(self) -> Path:
+        """Checkouts of single commits, for gates and reviewers."""
+        return self.state / "checkouts"
+
         return self.state / "self-advancing.off"
 
     @property

@@ -554,12 +554,8 @@ class UnitSource(Protocol):
 class UnitSources(Protocol):
     """Finds sources by their place."""
 
-    def open(self, place: SourcePlace, *, plain: bool = True, own: str | None = None) -> UnitSource:
-        """Raises Mistake for a place that cannot be.
-
-        `plain` False: the chain merges, so an open pull request is not the end of a unit. `own` begins the names of
-        the branches of the chain that asks.
-        """
+    def open(self, place: SourcePlace) -> UnitSource:
+        """Raises Mistake for a place that cannot be."""
         ...
 
     def name(self, place: SourcePlace) -> str:

@@ -18,6 +18,8 @@ from tenuto.engine.calling import Caller, Done
 from tenuto.engine.chaining.advance import Advance
 from tenuto.engine.chaining.asked import AT_WORK, LISTED, PRESSED, TRIES, Foreseen, HandOff, Helpers, Start, Stepped
 from tenuto.engine.chaining.books import Books
+from tenuto.engine.chaining.hosts import Hosts
+from tenuto.engine.chaining.merging import Merging
 from tenuto.engine.chaining.recording import Recording, judged
 from tenuto.engine.chaining.starting import Starting
 from tenuto.engine.chaining.units import Units
@@ -53,11 +55,13 @@ class Chains:
         sources: UnitSources | None,
         fuse: Fuse,
         helpers: Helpers,
+        hosts: Hosts | None = None,
     ) -> None:
         self._books = Books(ledger, cycle, clock, minter, slots, fuse, helpers)
         self._units = Units(self._books, sources)
         self._recording = Recording(self._books, self._units)
-        self._advance = Advance(self._books, self._units, self._recording, spawning)
+        self.merging = Merging(self._books, cycle, spawning, hosts or Hosts())
+        self._advance = Advance(self._books, self._units, self._recording, spawning, self.merging)
         self._starting = Starting(self._books, self._units, defaults)
 
     # -- verbs that change something
@@ -84,8 +88,12 @@ class Chains:
             raise Refused("this task has no unit of a chain", field="task")
         if (why := rules.may_hand_off(word.outcome, word.evidence, word.blocker, word.checks)) is not None:
             raise Refused(why.why, see=why.change)
+        if word.outcome is Outcome.DONE and self.merging.proposals.mandate(link.chain_id) is not None:
+            return await self._hand_in(caller, link, word)
         async with self._books.turn(link.chain_id):
             for _ in range(TRIES):
+                if await self.merging.dropped(link, "its task handed off something else"):
+                    continue
                 snapshot = self._books.snapshot(task_id)
                 link = self._books.ledger.link_of(task_id) or link
                 if link.outcome is not None:
@@ -110,6 +118,30 @@ class Chains:
             raise Conflict(f"what became of this unit is recorded already: {link.outcome}", field="outcome")
         await self._advance.step(link.chain_id, asked=False, of=task_id, now_on=not word.only_record)
         return Done(self._told(task_id))
+
+    async def _hand_in(self, caller: Caller, link: Link, word: HandOff) -> Done:
+        """Hand in what is to be merged: the unit is recorded, and handed over, when that is done."""
+        async with self._books.turn(link.chain_id):
+            for _ in range(TRIES):
+                if await self.merging.handed_in(caller, link, word):
+                    break
+            else:
+                raise Conflict("the task is changing too fast; try again", field="task")
+        await self._advance.step(link.chain_id, asked=False, of=link.task_id, now_on=False)
+        return Done(self._told(link.task_id))
+
+    async def merge(self, caller: Caller, given: ChainId) -> Done:
+        """Merge what a chain has handed in, as far as its gates hold. Raises Refused with the gate that does not."""
+        caller.must_operate()
+        self._books.help.must_lead()
+        if self.merging.proposals.mandate(given) is None:
+            raise Refused("this chain merges nothing", field="chain", see="tenuto chain start --merge")
+        stepped = await self.step(given, asked=True)
+        standing = await self.merging.standing(given)
+        if standing is not None and standing.held:
+            held = standing.held[0]
+            raise Refused(held.why, see=held.change)
+        return Done({"chain": given, "task": stepped.task_id, "because": stepped.because})
 
     async def advance(self, caller: Caller, given: ChainId) -> Done:
         """Make one step now: what the supervisor would do by itself, and what only a person may ask for."""
@@ -186,6 +218,8 @@ class Chains:
         link = self._books.last(chain)
         if link is None:
             return False
+        if (due := self.merging.due(chain, link)) is not None:
+            return due
         task = self._books.ledger.task(link.task_id)
         ended = task is not None and task.terminal
         apart = link.handed_at is None and link.outcome is not Outcome.GIVEN_UP
@@ -204,7 +238,9 @@ class Chains:
         newest = chain.position - link.position
         later = self._books.ledger.links(chain.id, newest) if newest > 0 else ()
         following = next((one for one in later if one.predecessor == task_id), None)
+        proposal = self._books.ledger.proposal_of(task_id)
         return {
+            "pull": proposal.number if proposal is not None else None,
             "chain": chain.id,
             "task": task_id,
             "unit": link.unit,

@@ -204,6 +204,10 @@ class Cycle:
             seen = await self.look(snapshot)
             now = self._clock.now()
             if await self._settle(seen, now):
+    def alone(self, task_id: TaskId) -> asyncio.Lock:
+        """To be held by whoever arms something for a task elsewhere, from before the commit until it is handed over."""
+        return self._turn_of(task_id)
+
                 continue
             decision = decide.decide(seen, now)
             if decision.intent is None:

@@ -16,6 +16,7 @@ from tenuto.core import control, delivery, slots
 from tenuto.engine import elsewhere, words
 from tenuto.engine.calling import Caller, Done, Effect
 from tenuto.engine.chains import Chains, Helpers
+from tenuto.engine.chaining.hosts import Hosts
 from tenuto.engine.cycle import Cycle
 from tenuto.engine.reading import EVERY, LISTED, Explained, Shown
 from tenuto.engine.spawning import Source, Spawn, Spawning
@@ -100,6 +101,8 @@ class Desk(Writing):
         super().__init__(
             ledger, cycle, clock, minter,
             slots=slots, defaults=defaults, troubles=troubles, presence=presence, ring=ring,
+        hosts: Hosts | None = None,
+        sessions: Sessions | None = None,
         )  # fmt: skip
         self._executors = executors or {}
         self._stop = stop
@@ -110,7 +113,7 @@ class Desk(Writing):
         self._elsewhere = away or elsewhere.Nowhere()
         self.chains = Chains(
             ledger, cycle, clock, minter, slots, defaults, self._spawning, sources, fuse or NoFuse(),
-            Helpers(self._must_lead, self._replay, self._key, self._in_time, self._rung),
+            Helpers(self._must_lead, self._replay, self._key, self._in_time, self._rung), hosts,
         )  # fmt: skip
         self.supervision = Supervision(ledger, cycle, clock, minter, slots, self._one, self._must_lead)
 

@@ -176,11 +176,17 @@ class Envelope:
 
 @dataclass(frozen=True)
 class SourcePlace:
-    """Which source: its kind, where it is (a path, or the name of a configured database), and a query's name."""
+    """Which source: its kind, where it is (a path, the name of a configured database, a repository), and a query.
+
+    `merges`: the chain merges what is done, so that an open pull request is not the end of a unit. `own` begins the
+    names of the chain's own branches, which are no evidence against its units.
+    """
 
     kind: str
     location: str
     query: str | None = None
+    merges: bool = False
+    own: str | None = None
 
 
 @dataclass(frozen=True)

@@ -35,10 +35,14 @@ class MergeMethod(StrEnum):
 
 @dataclass(frozen=True)
 class ForgePlace:
-    """Which host: its kind (`github`, or `git` for a bare remote), and where (`host/owner/name`, or a remote's URL)."""
+    """Which host: its kind (`github`, or `git` for a bare remote), and where (`host/owner/name`, or a remote's URL).
+
+    `base` is what a remote without a host merges to; None: what its HEAD names.
+    """
 
     kind: str
     location: str
+    base: str | None = None
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class SourceFinder:
     github: Account = field(default_factory=Account)
     doubts: Doubts = field(default_factory=lambda: Doubts(time.monotonic))
 
-    def open(self, place: SourcePlace, *, plain: bool = True, own: str | None = None) -> UnitSource:
+    def open(self, place: SourcePlace) -> UnitSource:
         """The source at a place; Mistake for a place that cannot be."""
         match place.kind:
             case "queue":
@@ -51,7 +51,8 @@ class SourceFinder:
                 return SqlRows(found.url, found.listing, found.recording)
             case "github":
                 repo = repository(self.github, place.location)
-                return GitHubIssues(lambda: Api(self.github, repo), selection(place.query), self.doubts, plain, own)
+                chosen = selection(place.query)
+                return GitHubIssues(lambda: Api(self.github, repo), chosen, self.doubts, not place.merges, place.own)
             case _:
                 raise Mistake("a source is a queue, a log, sql or github", field="source")
 

@@ -49,7 +49,7 @@ from tenuto.transports.workspace.port import WorkspaceWitness
 from tenuto.wiring.agents import agents_of
 from tenuto.wiring.board import Board
 from tenuto.wiring.executors import bridged
-from tenuto.wiring.world import RandomMinter, SystemClock, holder_presence, host_name
+from tenuto.wiring.hosting import hosts
 from tenuto.wiring.sites import pages_of
 
 _LOG = logging.getLogger("tenuto")
@@ -157,6 +157,8 @@ async def assembled(
         fuse=fuse,
     )
     try:
+        hosts=hosts(settings, clock, executors),
+        sessions=Records(os.environ),
         yield Supervisor(settings, ledger, executor, bridge, strangers, cycle, wheel, residency, desk, clock, minter)
     finally:
         await executor.close()
@@ -207,6 +209,7 @@ def reading_desk(settings: Settings) -> tuple[Desk, Callable[[], None]]:
     return desk, reader.close_readers
 
 
+        hosts=hosts(settings, clock, executors),
 def gone_from(settings: Settings) -> Callable[[Leadership], bool]:
     """Says of a holder whether its process is proven gone; never of one on another machine."""
     return lambda holder: holder_presence(holder, settings.machine) is Presence.GONE

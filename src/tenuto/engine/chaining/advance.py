@@ -12,8 +12,9 @@ from typing import assert_never
 
 from tenuto.core import chain as rules
 from tenuto.core.chain import Resolution
-from tenuto.engine.chaining.asked import AT_WORK, LISTED, OUT_OF_ORDER, PRESSED, TRIES, WAITS, Stepped
+from tenuto.engine.chaining.asked import AT_WORK, LISTED, OUT_OF_ORDER, PRESSED, TRIES, WAITS, HandOff, Stepped
 from tenuto.engine.chaining.books import Books
+from tenuto.engine.chaining.merging import Merging
 from tenuto.engine.chaining.recording import Recording, Settled, came_to, given_up
 from tenuto.engine.chaining.units import Units
 from tenuto.engine.spawning import Source, Spawn, Spawning
@@ -30,11 +31,12 @@ from tenuto.model.work import Task
 class Advance:
     """The step, and what it is made of."""
 
-    def __init__(self, books: Books, units: Units, recording: Recording, spawning: Spawning) -> None:
+    def __init__(self, books: Books, units: Units, recording: Recording, spawning: Spawning, merging: Merging) -> None:
         self._books = books
         self._units = units
         self._recording = recording
         self._spawning = spawning
+        self._merging = merging
 
     async def step(self, chain_id: ChainId, *, asked: bool, of: TaskId | None, now_on: bool) -> Stepped:
         """`of`: on behalf of this task, whose successor it must be; `now_on`: also while its task still lives."""
@@ -56,16 +58,28 @@ class Advance:
         snapshot = self._books.snapshot(link.task_id)
         task = snapshot.task
         if link.command_id is not None and link.recorded_at is None:
-            return await self._settled(chain, link, now_on=now_on)
+            return await self._settled(chain, link, now_on=now_on, asked=asked)
         if link.recorded_at is None:
             if not task.terminal:
                 return await self._at_work(chain, task, f"unit {link.unit} is being worked on")
+            done = str(task.state) == "completed"
+            if not done and await self._merging.dropped(link, f"its task is {task.state}"):
+                return None
             if task.disposition is not None and given_up(task):
                 return await self._recording.give_up(chain, link, task)
-            await self._recording.arm(chain, link, snapshot, came_to(chain, link, task))
+            word = came_to(chain, link, task)
+            mandate = self._merging.proposals.mandate(chain.id) if word.outcome is Outcome.DONE else None
+            if mandate is not None:
+                brought = await self._merging.step(chain, link, mandate, word, asked=asked)
+                if not isinstance(brought, HandOff):
+                    return brought
+                word = brought
+            await self._recording.arm(chain, link, snapshot, word)
             return None
         if link.outcome is Outcome.GIVEN_UP and not asked:
             return Stepped(chain, None, chain.reason or "its last task was stopped by a person")
+        if (why := self._merging.given_up(chain, link)) is not None and not asked:
+            return Stepped(chain, None, why)
         if not (task.terminal or now_on or link.handed_at is not None):
             return await self._at_work(chain, task, f"unit {link.unit} is recorded; its task has not handed over")
         return await self.onward(chain, link, None)
@@ -76,9 +90,13 @@ class Advance:
             await self._books.put(replace(chain, look_at=self._books.clock.now() + AT_WORK), Commit(), why)
         return Stepped(self._books.chain(chain.id), task.id, why)
 
-    async def _settled(self, chain: Chain, link: Link, *, now_on: bool) -> Stepped | None:
+    async def _settled(self, chain: Chain, link: Link, *, now_on: bool, asked: bool) -> Stepped | None:
         """Write the record at its source; where it stands, all that follows from it is one transaction."""
         match await self._recording.perform(chain, link):
+            case Settled(counted, recorded, commit, _) if (
+                not asked and (why := self._merging.given_up(chain, recorded)) is not None
+            ):
+                return await self._books.put(replace(counted, look_at=None, reason=why[:2000]), commit, why)
             case Settled(counted, recorded, commit, ended) if ended or now_on or link.handed_at is not None:
                 return await self.onward(counted, recorded, commit)
             case Settled(counted, _, commit, _):
@@ -98,6 +116,8 @@ class Advance:
             board = await self._units.board(chain.source)
         except Refused as why:
             return await self._books.wait(chain, commit, str(why), OUT_OF_ORDER)
+        if (halt := self._merging.halts(chain)) is not None:
+            return await self._books.wait(chain, commit, halt, WAITS)
         if (cap := rules.capped(chain, self._units.cost(chain), now)) is not None:
             return await self._books.end(chain, commit, ChainEvent.CAP_REACHED, cap)
         found = self._units.resolve(chain, board, link)
@@ -125,7 +145,7 @@ class Advance:
         unit = board.unit(name)
         title = unit.title if unit is not None else ""
         asked = Spawn(
-            prompt=rules.render(envelope, attempt, title),
+            prompt=rules.render(envelope, attempt, title) + self._merging.told(chain, name),
             title=f"{name}: {title}" if title else name,
             playbook=chain.playbook,
             run=chain.run_id,

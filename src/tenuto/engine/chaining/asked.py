@@ -11,7 +11,9 @@ from tenuto.engine.calling import Caller, Done
 from tenuto.model.chain import Blocker, Caps, Chain, Envelope, Link, Outcome, SourcePlace
 from tenuto.model.change import Key
 from tenuto.model.fact import Scalar
+from tenuto.model.forge import ForgePlace, MergeMethod
 from tenuto.model.ids import TaskId
+from tenuto.model.merging import MergeMode
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.work import Agent
 
@@ -24,6 +26,21 @@ EVERY = 100_000
 OUT_OF_ORDER, WAITS, PRESSED = timedelta(seconds=5), timedelta(seconds=15), timedelta(seconds=30)
 #: A chain whose task is at work is looked at when that one ends; and after this, should nobody have rung.
 AT_WORK = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class MergeWish:
+    """How a chain is to merge what its tasks hand in. None: the chain's own place, base, or number."""
+
+    forge: ForgePlace
+    gate: tuple[str, ...]
+    mode: MergeMode = MergeMode.SELF
+    method: MergeMethod = MergeMethod.MERGE
+    base: str | None = None
+    branches: str | None = None
+    reviews: int | None = None
+    reviewer: Agent | None = None
+    playbook: str | None = None
 
 
 @dataclass(frozen=True)
@@ -41,17 +58,23 @@ class Start:
     agent: Agent | None = None
     playbook: str | None = None
     title: str = ""
+    merging: MergeWish | None = None
 
 
 @dataclass(frozen=True)
 class HandOff:
-    """What an agent, or the operator, says of a unit. `only_record`: the next task is not to be made yet."""
+    """What an agent, or the operator, says of a unit. `only_record`: the next task is not to be made yet.
+
+    `pull` or `branch` name what is handed in to be merged, where the chain merges.
+    """
 
     outcome: Outcome
     evidence: str | None = None
     blocker: Blocker | None = None
     checks: Checks = Checks.NONE
     only_record: bool = False
+    pull: int | None = None
+    branch: str | None = None
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,21 @@ begun.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
+from tenuto.core import authority
 from tenuto.engine.calling import Caller, Done
-from tenuto.engine.chaining.asked import Start
+from tenuto.engine.chaining.asked import MergeWish, Start
 from tenuto.engine.chaining.books import Books
 from tenuto.engine.chaining.units import Units
 from tenuto.model.chain import ATTEMPT_CAPS, GOAL_BYTES, Chain, canonical_repo, permits, said
 from tenuto.model.change import Commit, Committed, Replayed
 from tenuto.model.fact import Fact, FactKind, Scalar
 from tenuto.model.faults import Conflict, Mistake
-from tenuto.model.ids import ChainId, RunId
+from tenuto.model.forge import MergeMethod
+from tenuto.model.ids import ChainId, MandateId, RunId
 from tenuto.model.lifecycle import ChainState, RunState
+from tenuto.model.merging import Mandate
 from tenuto.model.policy import Policy
 from tenuto.model.work import AutoResume, Run
 
@@ -57,13 +61,18 @@ class Starting:
             playbook=asked.playbook,
             look_at=now,
         )
+        mandate = None if asked.merging is None else self._mandate(asked, asked.merging, chain.id, now)
+        if mandate is not None:
+            chain = replace(chain, source=replace(chain.source, merges=True, own=mandate.branches))
         result: dict[str, Scalar] = {"chain": chain.id, "run": run.id}
         facts = (
             Fact(FactKind.RUN_CREATED, run.id, None, {"title": title}),
             Fact(FactKind.CHAIN_STARTED, run.id, None, {"chain": chain.id, "by": caller.name}),
         )
         commit = Commit(
-            puts=(run, chain), facts=facts, key=self._books.help.key(caller, "chain start", key, asked, result)
+            puts=(run, chain, *((mandate,) if mandate is not None else ())),
+            facts=facts,
+            key=self._books.help.key(caller, "chain start", key, asked, result),
         )
         outcome = await self._books.ledger.commit(commit)
         if isinstance(outcome, Replayed):
@@ -71,6 +80,37 @@ class Starting:
         if not isinstance(outcome, Committed):
             raise Conflict("something changed meanwhile; try again")
         return Done(result)
+
+    def _mandate(self, asked: Start, wish: MergeWish, chain_id: ChainId, now: datetime) -> Mandate:
+        """What the chain may merge. It is written with the chain, and nothing changes it afterwards."""
+        if dict(asked.authorization).get(authority.MERGE) is not True:
+            raise Mistake("a chain that merges authorises it in its envelope", field="authorization")
+        if not wish.gate:
+            raise Mistake("name the program that has to end with 0 before anything is merged", field="gate")
+        if (wish.reviewer is None) == (wish.playbook is None):
+            raise Mistake("name a program or a playbook that reviews", field="reviewer")
+        if wish.forge.kind == "git" and wish.method is MergeMethod.REBASE:
+            raise Mistake("a remote without a host merges or squashes", field="method")
+        most = self._defaults.reviews
+        if wish.reviews is not None and not 1 <= wish.reviews <= most:
+            raise Mistake(f"reviews is from 1 to {most}", field="reviews")
+        if wish.branches is not None and (len(wish.branches) < 3 or wish.branches.strip("/") in ("refs", "heads")):
+            raise Mistake("branches begins the names of the chain's own branches", field="branches")
+        return Mandate(
+            id=MandateId(self._books.mint.new("mandate")),
+            revision=1,
+            chain_id=chain_id,
+            forge=replace(wish.forge, base=wish.base),
+            mode=wish.mode,
+            method=wish.method,
+            branches=wish.branches or authority.namespace(chain_id),
+            base=wish.base,
+            gate=wish.gate,
+            reviews=wish.reviews or most,
+            made_at=now,
+            reviewer=wish.reviewer,
+            playbook=wish.playbook,
+        )
 
 
 def _checked(asked: Start) -> Start:

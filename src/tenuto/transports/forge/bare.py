@@ -50,11 +50,16 @@ def number_of(branch: str) -> int:
 
 @dataclass(frozen=True)
 class BareForge:
-    """Implements `ports.Forge` for one remote. `store` is a bare repository of our own, in which objects are kept."""
+    """Implements `ports.Forge` for one remote.
+
+    `store` is a bare repository of our own, in which objects are kept. `into` is the branch that is merged to; None:
+    the one that the remote's HEAD names.
+    """
 
     remote: str
     store: Path
     now: Callable[[], datetime]
+    into: str | None = None
 
     def base(self, branch: str | None) -> BaseFacts | Unreachable:
         """The branch and its commit; None: the one that the remote's HEAD names."""
@@ -121,7 +126,7 @@ class BareForge:
         heads = {name.removeprefix(HEADS): commit for commit, _, name in (line.partition(" ") for line in listed)}
         told = self._git.run("ls-remote", "--symref", "--", self.remote, "HEAD")
         default = re.search(r"^ref: refs/heads/(\S+)\tHEAD$", told, re.MULTILINE)
-        return heads, default[1] if default is not None else None
+        return heads, self.into or (default[1] if default is not None else None)
 
     def _look(
         self, heads: Mapping[str, str], default: str | None, number: int, base: str | None = None
