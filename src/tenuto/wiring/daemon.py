@@ -49,7 +49,7 @@ from tenuto.transports.workspace.port import WorkspaceWitness
 from tenuto.wiring.agents import agents_of
 from tenuto.wiring.board import Board
 from tenuto.wiring.executors import bridged
-from tenuto.wiring.hosting import hosts
+from tenuto.wiring.forging import hosts
 from tenuto.wiring.sites import pages_of
 
 _LOG = logging.getLogger("tenuto")
