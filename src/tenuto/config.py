@@ -45,6 +45,7 @@ class UnitRows:
     url: str = field(repr=False)
     listing: str
     recording: str
+    claiming: str | None = None
 
 
 @dataclass(frozen=True)
@@ -280,10 +281,10 @@ def _units(given: object) -> Mapping[str, UnitRows]:
         if not _SERVER.fullmatch(name):
             raise Mistake("the name of units has up to 40 letters, digits, dots and dashes", field="units")
         parts = {"url", "list", "record"}
-        whole = isinstance(table, dict) and set(table) == parts
-        if not whole or not all(isinstance(table[part], str) for part in parts):
-            raise Mistake(f"units.{name} has url, list and record, each a text", field=f"units.{name}")
-        found[name] = UnitRows(table["url"], table["list"], table["record"])
+        whole = isinstance(table, dict) and parts <= set(table) <= parts | {"claim"}
+        if not whole or not all(isinstance(part, str) for part in table.values()):
+            raise Mistake(f"units.{name} has url, list, record, and perhaps claim, each a text", field=f"units.{name}")
+        found[name] = UnitRows(table["url"], table["list"], table["record"], table.get("claim"))
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, runtime_checkable
 
-from tenuto.model.chain import Answer, Board, Chain, Link, Record, SourcePlace
+from tenuto.model.chain import Answer, Board, Chain, Hold, Link, Record, SourcePlace
 from tenuto.model.change import Commit, Result
 from tenuto.model.command import Armed, Attempt, Command, Outcome
 from tenuto.model.conversation import Conversation
@@ -540,14 +540,21 @@ class Playbooks(Protocol):
 
 
 class UnitSource(Protocol):
-    """Where the units of a chain live. Both methods may block, and are called off the wheel's thread."""
+    """Where the units of a chain live. Every method may block, and is called off the wheel's thread."""
 
     def read(self) -> Board:
         """All units with the source's revision. Raises Mistake for what is no source, OSError for one out of reach."""
         ...
 
+    def claim(self, hold: Hold) -> Answer | None:
+        """Write that a unit is worked on, as a compare-and-set; None: this source keeps no claims of its own."""
+        ...
+
     def record(self, what: Record) -> Answer:
-        """Write what became of one unit, as a compare-and-set that one marker passes once however often it is tried."""
+        """Write what became of one unit, as a compare-and-set that one marker passes once however often it is tried.
+
+        Nobody's claim is written over, and the revision does not move with a claim alone.
+        """
         ...
 
 

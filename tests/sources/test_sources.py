@@ -6,12 +6,13 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tenuto.config import UnitRows
-from tenuto.model.chain import Blocker, Foreign, Outcome, OutOfOrder, Record, Recorded, SourcePlace, UnitState
+from tenuto.model.chain import Blocker, Foreign, Hold, Outcome, OutOfOrder, Record, Recorded, SourcePlace, UnitState
 from tenuto.model.faults import Mistake
 from tenuto.ports import UnitSource
 from tenuto.sources.attempts import AttemptsLog
@@ -20,9 +21,10 @@ from tenuto.sources.queue import QueueFile
 from tenuto.sources.rows import SqlRows
 
 BLOCKER = Blocker("me", "the key --> here", 'it is "there"')
-LIST = "SELECT id, state, title, evidence, attempts, blocker, recorded_by FROM unit ORDER BY place"
+LIST = "SELECT id, state, title, evidence, attempts, blocker, recorded_by, claimed_by FROM unit ORDER BY place"
 RECORD = """UPDATE unit SET state = :state, evidence = :evidence, attempts = :attempts, blocker = :blocker,
-    recorded_by = :marker WHERE id = :unit AND state <> 'done'"""
+    recorded_by = :marker, claimed_by = NULL WHERE id = :unit AND state <> 'done'"""
+CLAIM = "UPDATE unit SET claimed_by = :by WHERE id = :unit AND claimed_by IS :over"
 
 
 def queue(folder: Path) -> UnitSource:
@@ -42,11 +44,11 @@ def rows(folder: Path) -> UnitSource:
     with sqlite3.connect(path) as connection:
         connection.execute(
             "CREATE TABLE unit (id TEXT PRIMARY KEY, place INT, state TEXT DEFAULT 'eligible', title TEXT, "
-            "evidence TEXT, attempts INT, blocker TEXT, recorded_by TEXT)"
+            "evidence TEXT, attempts INT, blocker TEXT, recorded_by TEXT, claimed_by TEXT)"
         )
         connection.executemany("INSERT INTO unit (id, place) VALUES (?, ?)", [("a", 1), ("b", 2), ("c", 3)])
     connection.close()
-    return SqlRows(f"sqlite:///{path}", LIST, RECORD)
+    return SqlRows(f"sqlite:///{path}", LIST, RECORD, CLAIM)
 
 
 SOURCES = pytest.mark.parametrize("make", [queue, log, rows])
@@ -83,6 +85,61 @@ def test_a_blocker_comes_back_and_a_failed_attempt_is_counted(make: Make, tmp_pa
     assert (blocked.state, blocked.blocker) == (UnitState.BLOCKED, BLOCKER)
     assert (failed.state, failed.attempts) == (UnitState.ELIGIBLE, 2)
     assert isinstance(source.record(done("nowhere", "m3")), Foreign)
+
+
+@SOURCES
+def test_a_claim_is_one_names_and_no_progress(make: Make, tmp_path: Path) -> None:
+    source = make(tmp_path)
+    before = source.read()
+    mine = Hold("a", "mine")
+    assert source.claim(mine) == source.claim(mine) == Recorded(before.revision), "once for one name"
+    held = source.read()
+    assert (held.units[0].state, held.units[0].claimed_by) == (UnitState.IN_FLIGHT, "mine")
+    assert held.revision == before.revision
+    assert isinstance(source.claim(Hold("a", "other")), Foreign)
+    assert isinstance(source.record(done("a", "m1")), Foreign), "what somebody has is not recorded by another"
+    assert isinstance(source.claim(Hold("a", "other", frozenset({"mine"}))), Recorded), "from a hold that is over"
+    assert isinstance(source.claim(mine), Foreign)
+    given = Record("a", Outcome.GIVEN_UP, None, None, 1, "m2", claim="other")
+    assert source.record(given) == source.record(given) == Recorded(before.revision), "given back, nothing has moved"
+    free = source.read()
+    assert (free.units[0].state, free.units[0].claimed_by, free.revision) == (
+        UnitState.ELIGIBLE, None, before.revision,
+    )  # fmt: skip
+    assert isinstance(source.claim(mine), Recorded)
+    assert isinstance(source.record(replace(done("a", "m3"), claim="mine")), Recorded)
+    after = source.read()
+    assert (after.units[0].state, after.units[0].claimed_by) == (UnitState.DONE, None)
+    assert after.revision != before.revision
+    assert isinstance(source.claim(mine), Foreign)
+    assert isinstance(source.claim(Hold("nowhere", "mine")), Foreign)
+
+
+@SOURCES
+def test_of_many_that_claim_at_once_one_has_it(make: Make, tmp_path: Path) -> None:
+    source = make(tmp_path)
+    answers: list[object] = []
+
+    def claim(name: str) -> None:
+        for _ in range(200):
+            answer = source.claim(Hold("b", name))
+            if not isinstance(answer, OutOfOrder):
+                answers.append(answer)
+                return
+
+    threads = [threading.Thread(target=claim, args=(f"n{number}",)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(type(answer).__name__ for answer in answers) == ["Foreign"] * 7 + ["Recorded"]
+
+
+def test_rows_without_a_statement_that_claims_keep_none(tmp_path: Path) -> None:
+    rows(tmp_path)
+    plain = SqlRows(f"sqlite:///{tmp_path}/units.sqlite", LIST, RECORD)
+    assert plain.claim(Hold("a", "mine")) is None
+    assert plain.read().units[0].state is UnitState.ELIGIBLE
 
 
 @SOURCES

@@ -94,7 +94,10 @@ class Board:
 
 @dataclass(frozen=True)
 class Record:
-    """What is to be written about a unit at its source, by the command of this `marker`: done twice it is done once."""
+    """What is to be written about a unit at its source, by the command of this `marker`: done twice it is done once.
+
+    `claim` is the name under which its task has the unit; GIVEN_UP only takes that back.
+    """
 
     unit: str
     outcome: Outcome
@@ -102,6 +105,7 @@ class Record:
     blocker: Blocker | None
     attempts: int
     marker: str
+    claim: str | None = None
 
 
 @dataclass(frozen=True)

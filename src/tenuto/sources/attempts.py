@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tenuto.model.chain import (
@@ -19,6 +19,7 @@ from tenuto.model.chain import (
     Blocker,
     Board,
     Foreign,
+    Hold,
     Outcome,
     OutOfOrder,
     Record,
@@ -27,14 +28,18 @@ from tenuto.model.chain import (
     UnitState,
 )
 from tenuto.model.faults import Mistake
+from tenuto.sources.claims import refusal, taken
 from tenuto.sources.locking import locked
 
 LARGEST = 64 * 1024 * 1024
+#: How a line begins that only says who has a unit.
+CLAIM = b'{"claim": '
 STATES = {
     Outcome.DONE: UnitState.DONE,
     Outcome.BLOCKED: UnitState.BLOCKED,
     Outcome.FAILED: UnitState.ELIGIBLE,
     Outcome.GIVEN_UP: UnitState.ELIGIBLE,
+    Outcome.TAKEN: UnitState.IN_FLIGHT,
 }
 
 
@@ -61,10 +66,23 @@ class AttemptsLog:
             if name in units or len(name.encode()) > 500:
                 raise Mistake(f"a unit stands twice in the list, or is too long: {name[:80]}", field="source")
             known = said.get(name, Unit(name, UnitState.ELIGIBLE))
-            units[name] = Unit(
-                name, known.state, title.strip(), known.evidence, known.blocker, known.attempts, known.recorded_by
-            )
-        return Board(tuple(units.values()), hashlib.sha256(listed + b"\0" + raw).hexdigest())
+            units[name] = replace(known, title=title.strip())
+        told = b"\n".join(line for line in raw.split(b"\n") if line and not line.startswith(CLAIM))
+        return Board(tuple(units.values()), hashlib.sha256(listed + b"\0" + told).hexdigest())
+
+    def claim(self, hold: Hold) -> Answer:
+        """Add one line that says who has a unit, once for one name."""
+        try:
+            with locked(self.log, os.O_APPEND) as handle:
+                board, raw = self.read(), self._said()[1]
+                unit = board.unit(hold.unit)
+                if (refused := refusal(unit, hold)) is not None:
+                    return refused
+                if unit is not None and unit.claimed_by != hold.by:
+                    _add(handle, raw, {"claim": hold.by, "unit": hold.unit})
+                return Recorded(board.revision)
+        except (OSError, Mistake) as why:
+            return OutOfOrder(str(why))
 
     def record(self, what: Record) -> Answer:
         """Add one line, once for one marker."""
@@ -79,17 +97,18 @@ class AttemptsLog:
                     return Foreign(f"unit {what.unit} is not in the list any more", None)
                 if unit.state is UnitState.DONE:
                     return Foreign(f"unit {what.unit} was settled by somebody else", unit)
+                if (other := taken(unit, what)) is not None:
+                    return other
+                if what.outcome is Outcome.GIVEN_UP:
+                    if unit.claimed_by is not None:
+                        _add(handle, raw, {"claim": None, "unit": what.unit})
+                    return Recorded(self.read().revision)
                 blocker = None if what.blocker is None else vars(what.blocker)
                 line = {
                     "unit": what.unit, "outcome": what.outcome.value, "evidence": what.evidence, "blocker": blocker,
                     "attempts": what.attempts, "marker": what.marker,
                 }  # fmt: skip
-                new = json.dumps(line, ensure_ascii=False).encode() + b"\n"
-                if raw and not raw.endswith(b"\n"):
-                    new = b"\n" + new
-                while new:
-                    new = new[os.write(handle, new) :]
-                os.fsync(handle)
+                _add(handle, raw, line)
                 return Recorded(self.read().revision)
         except (OSError, Mistake) as why:
             return OutOfOrder(str(why))
@@ -103,6 +122,9 @@ class AttemptsLog:
         found: dict[str, Unit] = {}
         for line in _lines(raw):
             name, outcome = line.get("unit"), line.get("outcome")
+            if isinstance(name, str) and "claim" in line:
+                found[name] = _claimed(found.get(name, Unit(name, UnitState.ELIGIBLE)), line["claim"])
+                continue
             if not isinstance(name, str) or outcome not in set(Outcome):
                 continue
             marked, attempts = line.get("blocker"), line.get("attempts")
@@ -119,6 +141,23 @@ class AttemptsLog:
                 recorded_by=str(line.get("marker")),
             )
         return found, raw
+
+
+def _claimed(unit: Unit, by: object) -> Unit:
+    """A unit after a line that says who has it (None: nobody any more)."""
+    if by is None:
+        return replace(unit, state=UnitState.ELIGIBLE, claimed_by=None)
+    return replace(unit, state=UnitState.IN_FLIGHT, claimed_by=str(by))
+
+
+def _add(handle: int, raw: bytes, line: Mapping[str, object]) -> None:
+    """One whole line more, on the disk when this returns."""
+    new = json.dumps(line, ensure_ascii=False).encode() + b"\n"
+    if raw and not raw.endswith(b"\n"):
+        new = b"\n" + new
+    while new:
+        new = new[os.write(handle, new) :]
+    os.fsync(handle)
 
 
 def _bytes(path: Path) -> bytes:

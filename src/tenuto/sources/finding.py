@@ -48,7 +48,7 @@ class SourceFinder:
 
                 if (found := self.rows.get(place.location)) is None:
                     raise Mistake(f"no units named {place.location!r:.60} are configured", field="source")
-                return SqlRows(found.url, found.listing, found.recording)
+                return SqlRows(found.url, found.listing, found.recording, found.claiming)
             case "github":
                 repo = repository(self.github, place.location)
                 chosen = selection(place.query)

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tenuto.model.chain import (
     Blocker,
     Board,
     Foreign,
+    Hold,
     Outcome,
     OutOfOrder,
     Record,
@@ -29,6 +31,7 @@ from tenuto.model.chain import (
     UnitState,
 )
 from tenuto.model.faults import Mistake
+from tenuto.sources.claims import refusal, taken
 from tenuto.sources.locking import locked
 
 LARGEST = 64 * 1024 * 1024
@@ -50,28 +53,55 @@ class QueueFile:
             document, raw = self._document()
         except Unreadable as why:
             raise Mistake(str(why), field="source") from None
-        return Board(tuple(_unit(row) for row in document["units"]), _revision(raw))
+        return Board(tuple(_unit(row) for row in document["units"]), _revision(document, raw))
+
+    def claim(self, hold: Hold) -> Answer:
+        """Write that a unit is worked on, once for one name."""
+        try:
+            with self._changing() as (document, raw):
+                row = next((row for row in document["units"] if row["id"] == hold.unit), None)
+                if (refused := refusal(None if row is None else _unit(row), hold)) is not None or row is None:
+                    return refused or OutOfOrder("the unit is gone")
+                if row.get("claimed_by") == hold.by:
+                    return Recorded(_revision(document, raw))
+                row |= {"state": UnitState.IN_FLIGHT.value, "claimed_by": hold.by}
+                return Recorded(self._write(document))
+        except (OSError, Unreadable, Mistake) as why:
+            return OutOfOrder(str(why))
 
     def record(self, what: Record) -> Answer:
         """Write what became of one unit, once for one marker."""
         try:
-            place = self.path.resolve()
-            with locked(place.with_name(f".{place.name}.lock")):
-                document, raw = self._document()
+            with self._changing() as (document, raw):
                 row = next((row for row in document["units"] if row["id"] == what.unit), None)
                 if row is None:
                     return Foreign(f"unit {what.unit} is not in the queue any more", None)
                 if row.get("recorded_by") == what.marker:
-                    return Recorded(_revision(raw))
+                    return Recorded(_revision(document, raw))
                 unit = _unit(row)
                 if unit.state is UnitState.DONE:
                     return Foreign(f"unit {what.unit} was settled by somebody else", unit)
-                row |= _written(what)
+                if (other := taken(unit, what)) is not None:
+                    return other
+                if what.outcome is Outcome.GIVEN_UP:
+                    if unit.claimed_by is None:
+                        return Recorded(_revision(document, raw))
+                    row["state"] = UnitState.ELIGIBLE.value
+                else:
+                    row |= _written(what)
+                row.pop("claimed_by", None)
                 if what.outcome is Outcome.DONE:
                     row.pop("blocker", None)
                 return Recorded(self._write(document))
         except (OSError, Unreadable, Mistake) as why:
             return OutOfOrder(str(why))
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """The queue as it stands, while nobody else of ours changes it."""
+        place = self.path.resolve()
+        with locked(place.with_name(f".{place.name}.lock")):
+            yield self._document()
 
     def _document(self) -> tuple[dict[str, Any], bytes]:
         with self.path.open("rb") as file:
@@ -114,11 +144,22 @@ class QueueFile:
             os.fsync(folder)
         finally:
             os.close(folder)
-        return _revision(raw)
+        return _revision(document, raw)
 
 
-def _revision(raw: bytes) -> str:
-    return hashlib.sha256(raw).hexdigest()
+def _revision(document: dict[str, Any], raw: bytes) -> str:
+    """The same for the same queue, whoever has which unit: a claim alone is no progress."""
+    if b'"claimed_by"' not in raw and b'"eligible"' not in raw:
+        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    plain = {**document, "units": [_plain(row) for row in document["units"]]}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    left = {name: value for name, value in row.items() if name != "claimed_by"}
+    if "claimed_by" in row or row.get("state") == UnitState.ELIGIBLE.value:
+        left.pop("state", None)
+    return left
 
 
 def _unit(row: dict[str, Any]) -> Unit:
@@ -139,6 +180,7 @@ def _unit(row: dict[str, Any]) -> Unit:
         blocker=blocker,
         attempts=attempts if isinstance(attempts, int) and not isinstance(attempts, bool) and attempts >= 0 else 0,
         recorded_by=row.get("recorded_by"),
+        claimed_by=None if row.get("claimed_by") is None else str(row["claimed_by"]),
     )
 
 

@@ -25,6 +25,7 @@ from tenuto.model.chain import (
     Blocker,
     Board,
     Foreign,
+    Hold,
     Outcome,
     OutOfOrder,
     Record,
@@ -44,6 +45,7 @@ LABELS: Mapping[Outcome, frozenset[str]] = {
     Outcome.BLOCKED: frozenset({BLOCKED, TRIED}),
     Outcome.FAILED: frozenset({TRIED}),
     Outcome.GIVEN_UP: frozenset({TRIED}),
+    Outcome.TAKEN: frozenset(),
 }
 #: Branches of chains begin with this.
 NAMESPACE = "tenuto/"
@@ -106,6 +108,10 @@ class GitHubIssues:
             raise OSError(str(why)) from None
         finally:
             api.close()
+
+    def claim(self, hold: Hold) -> Answer | None:
+        """None: who works on an issue is told by branches and pull requests, which everybody can see."""
+        return None
 
     def record(self, what: Record) -> Answer:
         """Write what became of one issue, once for one marker."""
