@@ -7,7 +7,7 @@ transaction begins, and what a driver's error means.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -90,6 +90,17 @@ class Dialect(Protocol):
         """What hears such hints; None where nobody can listen."""
         ...
 
+    def hurry(self, connection: Connection, on: bool) -> bool:
+        """Do in a commit only what makes it durable, and wait for nobody to begin one; or no longer.
+
+        False where a commit is never short enough to be waited for by whoever has other things to do.
+        """
+        ...
+
+    def catch_up(self, connection: Connection) -> None:
+        """Do what commits in a hurry have put off."""
+        ...
+
     def begin(self, connection: Connection) -> None: ...
 
     def begin_read(self, connection: Connection) -> None: ...
@@ -137,11 +148,11 @@ class Texts:
 
     def __init__(self, core: CoreDialect) -> None:
         self._core = core
-        self._known: dict[Executable, Sentence] = {}
+        self._known: dict[tuple[Executable, tuple[str, ...] | None], Sentence] = {}
 
-    def of(self, statement: Executable, columns: Sequence[str] | None = None) -> Sentence:
+    def of(self, statement: Executable, columns: tuple[str, ...] | None = None) -> Sentence:
         """The statement's text; `columns` names the parameters of an INSERT or of an UPDATE's SET."""
-        known = self._known.get(statement)
+        known = self._known.get((statement, columns))
         if known is None:
             compiled: Any = statement.compile(dialect=self._core, column_keys=columns)  # type: ignore[attr-defined]
             given = [
@@ -149,5 +160,5 @@ class Texts:
             ]
             if given:
                 raise TypeError(f"a statement brings values of its own ({given}); say them as parameters or literals")
-            known = self._known[statement] = Sentence(str(compiled), tuple(compiled.positiontup))
+            known = self._known[statement, columns] = Sentence(str(compiled), tuple(compiled.positiontup))
         return known

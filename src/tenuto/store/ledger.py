@@ -56,9 +56,11 @@ class TableLedger(TableReader):
             return self._transactions.write(connection, prepared, self._epoch, self._clock.now())
 
         try:
-            return await self._writer.do(write)
+            result = await self._writer.do(write, brief=True)
         except Refusal as refusal:
             return refusal.result
+        self._transactions.remember(prepared)
+        return result
 
     async def lead(self, candidate: Leadership, gone: Callable[[Leadership], bool]) -> Leadership | None:
         """Take the supervisor lease, or None while another supervisor leads. `gone` is asked in the writer's thread."""
@@ -74,6 +76,7 @@ class TableLedger(TableReader):
             mine = None  # another took the first lease of all in the same moment
         if mine is not None:
             self._epoch = mine.epoch
+            self._transactions.forget()
         return mine
 
     async def renew(self, mine: Leadership, now: datetime, expires_at: datetime) -> Leadership | None:

@@ -88,6 +88,13 @@ class Postgresql:
     def _connected(self, patience: float) -> Patient:
         return Patient(connected(self._url), patience)
 
+    def hurry(self, connection: Connection, on: bool) -> bool:
+        """A network and a server lie between: their haste is not ours to promise."""
+        return False
+
+    def catch_up(self, connection: Connection) -> None:
+        """Nothing was put off."""
+
     def begin(self, connection: Connection) -> None:
         connection.execute("BEGIN", ())
 

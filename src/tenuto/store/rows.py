@@ -16,7 +16,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Any, Generic, TypeVar
 
 from tenuto.model.fact import Fact
@@ -200,6 +201,19 @@ def _fields(cls: type, prefix: str = "", *, loose: bool = False) -> tuple[list[F
     return found, nests
 
 
+def _spans(count: int, nests: Sequence[Nest]) -> tuple[tuple[int, int, Nest | None], ...]:
+    """For each field of a class its first column, how many it has, and how it is nested if it is."""
+    nested = {nest.place: nest for nest in nests}
+    found: list[tuple[int, int, Nest | None]] = []
+    start = 0
+    for place in range(count):
+        nest = nested.get(place)
+        width = 1 if nest is None else nest.stop - nest.start
+        found.append((start, width, nest))
+        start += width
+    return tuple(found)
+
+
 class Shape(Generic[R]):
     """The columns of one class, in the order of its fields, and the two ways across."""
 
@@ -211,13 +225,21 @@ class Shape(Generic[R]):
         self.columns = tuple(field.name for field in found)
         self.revised = "revision" in self.columns
         self._nests = tuple(reversed(nests))
-        self._parts: Convert = attrgetter(*(field.name for field in fields(cls)))  # type: ignore[arg-type]
+        self._spans = _spans(len(fields(cls)), nests)  # type: ignore[arg-type]
+        self._numbers = range(len(self._spans))
+        #: The values of a row's fields, in their order.
+        self.parts: Callable[[R], tuple[Any, ...]] = attrgetter(*(field.name for field in fields(cls)))  # type: ignore[arg-type]
         self._dumps = tuple((place, f.rule.dump) for place, f in enumerate(found) if f.rule.dump is not None)
+        self._rules = tuple(field.rule.dump for field in found)
         self._loads = tuple(field.rule.load for field in found)
 
     def dump(self, row: R) -> list[Cell]:
         """The row's cells, in the order of `columns`."""
-        cells = list(self._parts(row))
+        return self.cells(self.parts(row))
+
+    def cells(self, parts: tuple[Any, ...]) -> list[Cell]:
+        """The cells of a row, from its parts."""
+        cells = list(parts)
         for nest in self._nests:
             inner = cells[nest.place]
             width = nest.stop - nest.start
@@ -227,6 +249,23 @@ class Shape(Generic[R]):
             if value is not None:
                 cells[place] = dump(value)
         return cells
+
+    def changes(self, before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[tuple[int, ...], list[Cell]]:
+        """The places in `columns` of what differs between the parts of two rows, and the later one's cells there."""
+        places: list[int] = []
+        cells: list[Any] = []
+        for n in compress(self._numbers, map(is_not, before, after)):
+            value = after[n]
+            if before[n] == value:
+                continue
+            start, width, nest = self._spans[n]
+            places += range(start, start + width)
+            inner = (value,) if nest is None else (None,) * width if value is None else nest.parts(value)
+            dumps = self._rules[start : start + width]
+            cells += [
+                part if dump is None or part is None else dump(part) for part, dump in zip(inner, dumps, strict=True)
+            ]
+        return tuple(places), cells
 
     def load(self, cells: Sequence[Any]) -> R:
         """The row whose cells these are, in the order of `columns`."""

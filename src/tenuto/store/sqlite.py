@@ -20,6 +20,8 @@ from tenuto.store.tables import UNIQUE
 
 #: How long a statement waits for another process's write before it is an error, in seconds.
 PATIENCE = 10.0
+#: Pages in the write-ahead log at which a commit also carries it over into the file.
+CARRIED_OVER = 1000
 APPLICATION = 0x54454E55
 
 _INDEXES = {", ".join(f"{column.table.name}.{column.name}" for column in index.columns): index.name for index in UNIQUE}
@@ -36,6 +38,7 @@ class Sqlite:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._name = os.fspath(path)
         self.core: CoreDialect = SQLiteDialect_pysqlite(paramstyle="qmark")
         #: The file that is written, once one is: another under its name is another registry.
         self._file: tuple[int, int] | None = None
@@ -56,7 +59,7 @@ class Sqlite:
         if self._file is None:
             return
         try:
-            about = os.stat(self.path)  # noqa: PTH116 - before every commit, so quickly
+            about = os.stat(self._name)  # noqa: PTH116 - before every commit, so quickly
         except FileNotFoundError:
             about = None
         if about is None or (about.st_dev, about.st_ino) != self._file:
@@ -95,6 +98,16 @@ class Sqlite:
 
     def listen(self) -> None:
         return None
+
+    def hurry(self, connection: Connection, on: bool) -> bool:
+        """While in a hurry the log is not carried over into the file: that is two more syncs, once in a while."""
+        connection.execute(f"PRAGMA wal_autocheckpoint = {0 if on else CARRIED_OVER}")
+        connection.execute(f"PRAGMA busy_timeout = {0 if on else int(PATIENCE * 1000)}")
+        return True
+
+    def catch_up(self, connection: Connection) -> None:
+        """Carry the log over, so that it is written from its beginning again: syncing one that grows takes longer."""
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def begin(self, connection: Connection) -> None:
         self._still_there()

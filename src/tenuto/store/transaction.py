@@ -8,9 +8,8 @@ tables themselves refuse is a fault of ours and stays an exception.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from sqlalchemy import bindparam, delete, insert, literal_column, select, update
 from sqlalchemy.sql.base import Executable
@@ -40,6 +39,10 @@ from tenuto.store.rows import Cell, Shape, at, document, moment, read_document
 
 #: A clock that stands this much before the last event has gone back.
 WENT_BACK = timedelta(seconds=2)
+#: How many rows of each kind are remembered as they were last written, so that their next revision writes only what
+#: it changes; and how many such statements there may be in all.
+REMEMBERED = 256
+VARIANTS = 512
 #: How many recorded observations of one subject are kept; older ones go when a newer one comes.
 SIGHTINGS_KEPT = 2000
 
@@ -87,7 +90,8 @@ _GUARDS = {
 }
 _FACT = Shape(Fact)
 _NOTHING: Mapping[str, Cell] = {}
-_PLACES: dict[type, tuple[int, Shape[Row]]] = {shape.cls: (place, shape) for place, shape in enumerate(tables.ORDER)}
+_SHAPES: dict[type, Shape[Row]] = {shape.cls: shape for shape in tables.ORDER}
+_PLACES = {shape.cls: place for place, shape in enumerate(tables.ORDER)}
 
 
 class Refusal(Exception):
@@ -98,13 +102,22 @@ class Refusal(Exception):
         self.result = result
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Put(NamedTuple):
+    """One row as a statement; `parts` are the values of its fields."""
+
+    row: Row
+    name: str
+    sql: str
+    cells: list[Cell]
+    parts: tuple[Any, ...]
+
+
+class Prepared(NamedTuple):
     """A commit with its rows as cells: what can be made ready before the writer's turn comes."""
 
     commit: Commit
-    puts: tuple[tuple[Row, str, str, list[Cell]], ...]
-    facts: tuple[list[Cell], ...]
+    puts: list[Put]
+    facts: list[list[Cell]]
 
 
 class Transactions:
@@ -117,21 +130,56 @@ class Transactions:
         self._updates = {
             shape.name: texts.of(_UPDATES[shape.name], shape.columns[1:]).sql for shape in tables.ORDER if shape.revised
         }
+        self._partly: dict[tuple[str, tuple[int, ...]], str] = {}
+        self._written: dict[str, dict[str, tuple[int, tuple[Any, ...]]]] = {name: {} for name in self._updates}
         self._event = texts.of(_ADD_EVENT, tables.EVENT.columns).sql
+        self._hold = texts.of(_ADD_HOLD, ("scope", "command_id")).sql
+        self._free = texts.of(_FREE).sql
+        self._epoch, self._last_event = texts.of(_EPOCH).sql, texts.of(_LAST).sql
 
     def prepare(self, commit: Commit) -> Prepared:
         """Turn a commit's rows into cells, parents first; touches no connection."""
-        places = [(*_PLACES[type(row)], row) for row in commit.puts]
-        if len(places) > 1:
-            places.sort(key=_first)
-        puts = []
-        for _, shape, row in places:
-            cells = shape.dump(row)
-            if not shape.revised or cells[1] == 1:
-                puts.append((row, shape.name, self._inserts[shape.name], cells))
+        puts: list[Put] = []
+        for row in sorted(commit.puts, key=_place):
+            shape = _SHAPES[type(row)]
+            parts = shape.parts(row)
+            if not shape.revised or row.revision == 1:  # type: ignore[union-attr]
+                puts.append(Put(row, shape.name, self._inserts[shape.name], shape.cells(parts), parts))
             else:
-                puts.append((row, shape.name, self._updates[shape.name], [*cells[1:], cells[0], cells[1] - 1]))  # type: ignore[operator]
-        return Prepared(commit, tuple(puts), tuple(map(_FACT.dump, commit.facts)))
+                puts.append(Put(row, shape.name, *self._replacing(shape, row, parts), parts))
+        return Prepared(commit, puts, list(map(_FACT.dump, commit.facts)))
+
+    def _replacing(self, shape: Shape[Row], row: Row, parts: tuple[Any, ...]) -> tuple[str, list[Cell]]:
+        """The UPDATE that makes a row's predecessor this one: of what differs, where the predecessor is remembered."""
+        last = row.revision - 1  # type: ignore[union-attr]
+        before = self._written[shape.name].get(row.id)
+        if before is not None and before[0] == last:
+            places, cells = shape.changes(before[1], parts)
+            sql = self._partly.get((shape.name, places))
+            if sql is None and len(self._partly) < VARIANTS:
+                named = tuple(shape.columns[place] for place in places)
+                sql = self._sql.of(_UPDATES[shape.name], named).sql
+                self._partly[shape.name, places] = sql
+            if sql is not None:
+                cells += (row.id, last)
+                return sql, cells
+        cells = shape.cells(parts)
+        return self._updates[shape.name], [*cells[1:], row.id, last]
+
+    def remember(self, prepared: Prepared) -> None:
+        """These rows are durable now, exactly so: what replaces them need not write what stays."""
+        for put in prepared.puts:
+            rows = self._written.get(put.name)
+            if rows is not None:
+                rows.pop(put.row.id, None)
+                rows[put.row.id] = (put.row.revision, put.parts)  # type: ignore[union-attr]
+                if len(rows) > REMEMBERED:
+                    del rows[next(iter(rows))]
+
+    def forget(self) -> None:
+        """Somebody else may have written since: remember nothing."""
+        for rows in self._written.values():
+            rows.clear()
 
     def write(self, connection: Connection, prepared: Prepared, epoch: int | None, now: datetime) -> Committed:
         """Write all of it at `now` under `epoch`; Refusal when it may not be, IllegalMove when it never may."""
@@ -146,7 +194,7 @@ class Transactions:
             if found is None or found[0] != guard.revision:
                 raise Refusal(Stale(f"{guard.table} {guard.id}"))
         for command_id in commit.frees:
-            connection.execute(self._sql.of(_FREE).sql, (command_id,))
+            connection.execute(self._free, (command_id,))
         armed = self._put_all(connection, prepared, fenced)
         for scope, command_id in commit.holds:
             self._take(connection, scope, command_id)
@@ -175,7 +223,7 @@ class Transactions:
 
     def _last(self, connection: Connection, now: datetime) -> tuple[int, datetime]:
         """The number and the moment of the last event; 0 and now before the first."""
-        last = self._one(connection, _LAST)
+        last = connection.execute(self._last_event, ()).fetchone()
         return (0, now) if last is None else (int(last[0]), at(last[1]))
 
     def _one(self, connection: Connection, statement: Executable, cells: Parameters = _NOTHING) -> Any:
@@ -188,7 +236,7 @@ class Transactions:
 
     def fence(self, connection: Connection, epoch: int | None) -> int:
         """The epoch, if it leads; Refusal when another does."""
-        leads = self._one(connection, _EPOCH)
+        leads = connection.execute(self._epoch, ()).fetchone()
         if epoch is None or leads is None or leads[0] != epoch:
             raise Refusal(NotLeader(0 if leads is None else int(leads[0])))
         return epoch
@@ -213,7 +261,8 @@ class Transactions:
 
     def _put_all(self, connection: Connection, prepared: Prepared, epoch: int) -> tuple[Armed, ...]:
         armed = []
-        for row, name, sql, cells in prepared.puts:
+        sightings: dict[tuple[str, str], Sighting] = {}
+        for row, name, sql, cells, _ in prepared.puts:
             if isinstance(row, Command) and self._arms(connection, row):
                 if row.epoch != epoch:
                     raise Refusal(NotLeader(epoch))
@@ -223,7 +272,8 @@ class Transactions:
                     raise Refusal(Stale(f"{name} {row.id}"))
             except self._dialect.failure as error:
                 self._explain(error, f"{name} {row.id}")
-        sightings = {(row.task_id, row.subject): row for row, *_ in prepared.puts if isinstance(row, Sighting)}
+            if isinstance(row, Sighting):
+                sightings[row.task_id, row.subject] = row
         for sighting in sightings.values():
             self._forget(connection, sighting)
         return tuple(armed)
@@ -245,7 +295,7 @@ class Transactions:
 
     def _take(self, connection: Connection, scope: str, command_id: CommandId) -> None:
         try:
-            self._add(connection, _ADD_HOLD, {"scope": scope, "command_id": command_id})
+            connection.execute(self._hold, (scope, command_id))
         except self._dialect.failure as error:
             if self._dialect.taken(error) is not None:
                 raise Refusal(Busy(scope)) from error
@@ -261,8 +311,8 @@ class Transactions:
         raise error
 
 
-def _first(place: tuple[int, Any, Any]) -> int:
-    return place[0]
+def _place(row: Row) -> int:
+    return _PLACES[type(row)]
 
 
 def went_back(before: datetime, now: datetime) -> Fact:

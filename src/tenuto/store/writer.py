@@ -5,6 +5,10 @@ Nobody is waited for, but what one turn of an event loop asks for comes in toget
 moment would otherwise send the first of them ahead, to a sync of its own. A job that fails takes nothing with it: its
 group is written again with a savepoint around each job, and if that fails as a whole, each job is tried alone. A
 caller hears of its job only after the commit.
+
+The way to the writer's thread and back takes as long as a good part of a quick disk's sync. A short job that comes
+alone, while the last few were quick, is therefore written where it was asked for. The event loop waits for that one
+sync; one that takes longer than QUICK sends the next ones to the thread again, and so does anybody else who writes.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import asyncio
 import contextlib
 import queue
 import threading
+import time
 from asyncio import AbstractEventLoop, Future
 from collections import defaultdict
 from collections.abc import Callable
@@ -28,6 +33,14 @@ Job = Callable[[Connection], T]
 
 #: The most jobs that share one commit.
 GROUP = 64
+#: A job alone that was durable within so many seconds was quick.
+QUICK = 0.005
+#: After so many quick ones in a row the next is done where it was asked for.
+CALM = 8
+#: So many of them may a task do before others in its loop have their turn.
+SPELL = 2
+#: Every so many of those, one goes to the thread all the same, which then does at leisure what was put off.
+IN_A_ROW = 48
 
 
 class Closed(Exception):
@@ -36,17 +49,34 @@ class Closed(Exception):
 
 @dataclass
 class _Item(Generic[T]):
+    """A job, and what came of it."""
+
     job: Job[T]
-    loop: AbstractEventLoop
-    future: Future[T]
+    brief: bool
     value: Any = None
-    error: BaseException | None = field(default=None)
+    error: BaseException | None = None
+
+
+@dataclass
+class _Asked(_Item[T]):
+    """A job that somebody waits for."""
+
+    loop: AbstractEventLoop = field(kw_only=True)
+    future: Future[T] = field(kw_only=True)
+
+
+@dataclass
+class _Spell:
+    """What one task writes by itself in one turn of the event loop."""
+
+    task: asyncio.Task[Any] | None
+    count: int = 0
 
 
 class Writing(Protocol):
     """What runs jobs, each in a transaction, and gives what they gave once that is durable."""
 
-    async def do(self, job: Job[T]) -> T: ...
+    async def do(self, job: Job[T], *, brief: bool = False) -> T: ...
 
     def close(self) -> None: ...
 
@@ -57,20 +87,35 @@ class Writer:
     def __init__(self, dialect: Dialect, fuse: Fuse | None = None) -> None:
         self._dialect = dialect
         self._fuse = fuse or NoFuse()
-        self._queue: queue.SimpleQueue[list[_Item[Any]] | None] = queue.SimpleQueue()
-        self._coming: dict[AbstractEventLoop, list[_Item[Any]]] = {}
+        self._queue: queue.SimpleQueue[list[_Asked[Any]] | None] = queue.SimpleQueue()
+        self._coming: dict[AbstractEventLoop, list[_Asked[Any]]] = {}
         self._door = threading.Lock()
+        #: Held by whoever writes.
+        self._pen = threading.Lock()
+        #: How much of what came in is not written yet.
+        self._handed = 0
+        self._calm = 0
+        self._in_a_row = 0
+        self._spell: _Spell | None = None
+        self._hurried = False
         self._connection: Connection | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._serve, name="tenuto-writer", daemon=True)
         self._thread.start()
 
-    async def do(self, job: Job[T]) -> T:
+    async def do(self, job: Job[T], *, brief: bool = False) -> T:
         """Run `job` in a transaction and give what it gave, once that is durable; what it raises is raised here.
 
-        A job that raises leaves nothing behind. It may run more than once, each time on a clean transaction.
+        A job that raises leaves nothing behind. It may run more than once, each time on a clean transaction. One that
+        is `brief` waits for nothing but the database, so that it may be run in the caller's own thread.
         """
         loop = asyncio.get_running_loop()
+        if brief and self._calm >= CALM:
+            item = _Item(job, brief)
+            if await self._at_once(item, loop):
+                if item.error is not None:
+                    raise item.error
+                return item.value  # type: ignore[no-any-return]
         future: Future[T] = loop.create_future()
         with self._door:
             if self._closed:
@@ -79,7 +124,7 @@ class Writer:
             if coming is None:
                 coming = self._coming[loop] = []
                 loop.call_soon(self._come_in, loop)
-            coming.append(_Item(job, loop, future))
+            coming.append(_Asked(job, brief, loop=loop, future=future))
         return await future
 
     def close(self) -> None:
@@ -88,6 +133,7 @@ class Writer:
             if not self._closed:
                 self._closed = True
                 for coming in self._coming.values():
+                    self._handed += 1
                     self._queue.put(coming)
                 self._coming.clear()
                 self._queue.put(None)
@@ -98,38 +144,117 @@ class Writer:
         with self._door:
             coming = self._coming.pop(loop, None)
             if coming:
+                self._handed += 1
+                self._in_a_row = 0
+                if len(coming) > 1:
+                    self._calm = 0
                 self._queue.put(coming)
+
+    async def _at_once(self, item: _Item[T], loop: AbstractEventLoop) -> bool:
+        """Write a job here and now, if the disk is quick and nobody else wants to write; whether that was done."""
+        task, spell = asyncio.current_task(loop), self._spell
+        if spell is not None and spell.task is task and spell.count >= SPELL:
+            await asyncio.sleep(0)
+            spell = self._spell
+        with self._door:
+            if spell is not None and spell.task is not task:
+                self._calm = 0  # several ask in one turn of the loop: they share a sync
+            if self._closed or self._handed or self._coming or self._calm < CALM or self._in_a_row >= IN_A_ROW:
+                return False
+            if spell is None:
+                spell = self._spell = _Spell(task)
+                loop.call_soon(self._spell_over)
+            spell.count += 1
+            self._in_a_row += 1
+            self._handed += 1  # whoever comes now, from another thread, waits for the end of this
+        try:
+            return self._here(item)
+        finally:
+            self._taken_off(1)
+
+    def _spell_over(self) -> None:
+        self._spell = None
+
+    def _here(self, item: _Item[Any]) -> bool:
+        """Write one job in the thread that asked for it; False when it would have to wait, and was not tried."""
+        with self._pen:
+            began = time.perf_counter()
+            try:
+                connection = self._hurrying(on=True)
+                if not self._hurried:
+                    self._calm = 0
+                    return False
+                self._dialect.begin(connection)
+            except Exception:  # noqa: BLE001 - whatever it is, the thread finds it too, and has the time to mend it
+                self._calm = 0
+                return False
+            self._finish(connection, item)
+            self._timed(began)
+        return True
+
+    def _hurrying(self, *, on: bool) -> Connection:
+        """The connection, told whether its commits are waited for by a loop."""
+        connection = self._connected()
+        if on is not self._hurried:
+            self._hurried = self._dialect.hurry(connection, on) and on
+        return connection
+
+    def _timed(self, began: float) -> None:
+        """Count quick ones in a row. Only a commit on its own tells how quick the disk is."""
+        self._calm = self._calm + 1 if time.perf_counter() - began < QUICK else 0
+
+    def _taken_off(self, count: int) -> None:
+        with self._door:
+            self._handed -= count
 
     def _serve(self) -> None:
         going = True
         while going:
-            group, going = self._gather()
-            for first in range(0, len(group), GROUP):
-                self._write(group[first : first + GROUP])
-                _tell(group[first : first + GROUP])
-        self._disconnect()
+            group, count, going = self._gather()
+            parts = [group[first : first + GROUP] for first in range(0, len(group), GROUP)]
+            for part in parts:
+                with self._pen:
+                    owing = self._hurried
+                    self._write(part)
+                if part is parts[-1] and not owing:
+                    self._taken_off(count)  # before they are told, so that what they ask for next finds nobody ahead
+                _tell(part)
+                if part is parts[-1] and owing:
+                    self._caught_up()
+                    self._taken_off(count)
+        with self._pen:
+            self._disconnect()
 
-    def _gather(self) -> tuple[list[_Item[Any]], bool]:
-        """The jobs that are there now, at least one; and whether to go on after them."""
-        group: list[_Item[Any]] = []
+    def _caught_up(self) -> None:
+        """Do what commits in a hurry have put off; that it fails is for the next commit to find."""
+        with self._pen:
+            if self._connection is not None:
+                with contextlib.suppress(self._dialect.failure):
+                    self._dialect.catch_up(self._connection)
+
+    def _gather(self) -> tuple[list[_Asked[Any]], int, bool]:
+        """The jobs that are there now, at least one; in how many parts they came, and whether to go on after them."""
+        group: list[_Asked[Any]] = []
+        count = 0
         items = self._queue.get()
         while items is not None:
             group += items
+            count += 1
             if len(group) >= GROUP:
-                return group, True
+                return group, count, True
             try:
                 items = self._queue.get_nowait()
             except queue.Empty:
-                return group, True
-        return group, False
+                return group, count, True
+        return group, count, False
 
-    def _write(self, group: list[_Item[Any]]) -> None:
+    def _write(self, group: list[_Asked[Any]]) -> None:
         if len(group) > 1 and (self._together(group, apart=False) or self._together(group, apart=True)):
             return
         for item in group:
             self._alone(item)
 
-    def _together(self, group: list[_Item[Any]], *, apart: bool) -> bool:
+    def _together(self, group: list[_Asked[Any]], *, apart: bool) -> bool:
         """Write the group in one transaction; False, and nothing written, when that failed.
 
         Apart, each job has a savepoint and fails alone. Savepoints cost a fifth of a commit, so a group is first
@@ -158,15 +283,32 @@ class Writer:
         connection.execute("RELEASE SAVEPOINT job")
 
     def _alone(self, item: _Item[Any]) -> None:
+        began = time.perf_counter()
         try:
             connection = self._begun()
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is the caller's to hear
+            self._failed(item, error)
+            return
+        self._finish(connection, item)
+        if item.brief and self._calm < CALM:
+            self._timed(began)
+
+    def _finish(self, connection: Connection, item: _Item[Any]) -> None:
+        """Run a job in the transaction that is open, and commit."""
+        try:
             item.value, item.error = item.job(connection), None
             self._commit(connection)
         except Exception as error:  # noqa: BLE001 - whatever went wrong is the caller's to hear
-            item.error = self._dialect.translated(error)
+            self._failed(item, error)
+        except BaseException:
             self._back_out()
-            if isinstance(item.error, (StorageFull, Corrupt, OutOfReach)):
-                self._disconnect()
+            raise
+
+    def _failed(self, item: _Item[Any], error: Exception) -> None:
+        item.error = self._dialect.translated(error)
+        self._back_out()
+        if isinstance(item.error, (StorageFull, Corrupt, OutOfReach)):
+            self._disconnect()
 
     def _commit(self, connection: Connection) -> None:
         self._fuse.burn("write.prepared")
@@ -175,7 +317,7 @@ class Writer:
 
     def _begun(self) -> Connection:
         """A connection with an open transaction; a connection that was lost while nobody used it is made again."""
-        connection = self._connected()
+        connection = self._hurrying(on=False)
         try:
             self._dialect.begin(connection)
         except self._dialect.failure:
@@ -195,6 +337,7 @@ class Writer:
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
+        self._hurried = False
         if connection is not None:
             with contextlib.suppress(self._dialect.failure):  # what a failing medium says at the end changes nothing
                 connection.close()
@@ -204,9 +347,9 @@ class Writer:
             self._dialect.rollback(self._connection)
 
 
-def _tell(group: list[_Item[Any]]) -> None:
+def _tell(group: list[_Asked[Any]]) -> None:
     """Wake each event loop once for all that it waits for."""
-    by_loop: defaultdict[AbstractEventLoop, list[_Item[Any]]] = defaultdict(list)
+    by_loop: defaultdict[AbstractEventLoop, list[_Asked[Any]]] = defaultdict(list)
     for item in group:
         by_loop[item.loop].append(item)
     for loop, items in by_loop.items():
@@ -216,7 +359,7 @@ def _tell(group: list[_Item[Any]]) -> None:
             continue  # that loop is closed: nobody waits there any more
 
 
-def _settle(items: list[_Item[Any]]) -> None:
+def _settle(items: list[_Asked[Any]]) -> None:
     for item in items:
         if item.future.done():
             continue

@@ -73,7 +73,7 @@ class AtOnce:
         self._fuse = fuse
         self._made = made
 
-    async def do(self, job: Callable[[Connection], T]) -> T:
+    async def do(self, job: Callable[[Connection], T], *, brief: bool = False) -> T:
         """Run `job` in a transaction of its own; what it raises leaves nothing behind."""
         dialect, connection = self._dialect, self._dialect.connection
         dialect.begin(connection)
