@@ -237,7 +237,8 @@ class FakeEntrances:
         self.reached.append(("host", name, tuple(addresses), token, journal))
         return 0
 
-    def doctor(self) -> Sequence[Check]:
+    def doctor(self, *, probe: bool = False) -> Sequence[Check]:
+        self.reached.append(("doctor", probe))
         return self.checks
 
     def move(self, url: str, say: Callable[[str], None]) -> Proof:

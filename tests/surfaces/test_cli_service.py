@@ -271,7 +271,8 @@ def test_the_doctor_names_what_is_wrong_and_its_mend(
     outside.checks = [Check("git", True, "2.40"), Check("log", ok, "not writable", "" if ok else "chmod it")]
     assert ended(outside, "doctor") == code
     assert ("mend log: chmod it" in capsys.readouterr().out) is not bool(ok)
-    assert ended(outside, "doctor", "--json") == code
+    assert ended(outside, "doctor", "--probe", "--json") == code
+    assert outside.reached[-2:] == [("doctor", False), ("doctor", True)]
     assert json.loads(capsys.readouterr().out)["checks"][1]["ok"] is ok
 
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socketserver import ThreadingUnixStreamServer
 
 import pytest
-from tests.support.world import OPERATOR, world
+from tests.support.world import NOW, OPERATOR, world
 
 from tenuto import config
 from tenuto.config import Settings
 from tenuto.surfaces.cli.entrances import Check
-from tenuto.wiring import examining
+from tenuto.wiring import examining, probing
 
 DATA = Path(__file__).parent.parent / "data" / "localshell"
 
@@ -82,3 +87,145 @@ def test_a_registry_that_cannot_be_read_is_said(settings: Settings) -> None:
     settings.state.mkdir()
     settings.registry_path.write_bytes(b"not a database at all, but long enough to look like something" * 50)
     assert told(settings)["tasks"].ok is None
+
+
+# -- executors elsewhere
+
+
+@contextmanager
+def answering(settings: Settings, executors: list[dict[str, object]]) -> Iterator[None]:
+    """A supervisor's socket that tells these executors to whoever has the operator's token."""
+    body = json.dumps({"executors": executors}).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+        def address_string(self) -> str:
+            return "local"
+
+        def do_GET(self) -> None:
+            good = self.path == "/api/v1/executors" and self.headers["Authorization"] == "Bearer of-the-operator"
+            self.send_response(200 if good else 401)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    settings.socket.parent.mkdir(parents=True, exist_ok=True)
+    settings.operator_token.write_text("of-the-operator")
+    with ThreadingUnixStreamServer(str(settings.socket), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join(10)
+
+
+def row(name: str, **more: object) -> dict[str, object]:
+    rest: dict[str, object] = {"connected": True, "conversations": [], "strangers": [], "trouble": None}
+    return rest | {"name": name, "heard_at": "2026-03-01T11:00:00+00:00"} | more
+
+
+def judged(settings: Settings, rows: list[dict[str, object]], **needed: int) -> dict[str, Check]:
+    wanted = {name.replace("_", ":"): count for name, count in needed.items()}
+    with answering(settings, rows):
+        found = probing.executors(settings, (), wanted, NOW)
+    assert all(check.mend for check in found if check.ok is False), "what is wrong has a mend"
+    return {check.name: check for check in found}
+
+
+def test_each_executor_elsewhere_is_judged_by_the_supervisors_word(settings: Settings) -> None:
+    found = judged(
+        settings,
+        [
+            row("host:well"),
+            row("host:away", connected=False),
+            row("host:just-gone", connected=False, heard_at=NOW.isoformat()),
+            row("host:needed", connected=False),
+            row("host:strange", strangers=["c-1", "c-2"]),
+            row("host:ill", trouble="its journal cannot be written"),
+        ],
+        host_needed=2,
+        host_never=1,
+    )
+    assert {name.removeprefix("executor host:"): check.ok for name, check in found.items()} == {
+        "well": True, "away": None, "just-gone": None, "needed": False, "strange": False, "ill": False, "never": False,
+    }  # fmt: skip
+    assert found["executor host:needed"].mend == "tenuto host needed, on its machine"
+    assert "2 commands" in found["executor host:strange"].found
+    assert not found["executor host:just-gone"].mend, "it may be back in a moment"
+
+
+def test_without_a_supervisor_executors_are_unknown_and_never_well(settings: Settings) -> None:
+    (none,) = probing.executors(settings, (), {}, NOW)
+    assert none.ok
+    (unknown,) = probing.executors(settings, (), {"host:lab": 1}, NOW)
+    assert unknown.ok is None
+    assert unknown.mend
+
+
+# -- programs and doors that are asked
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_agent_programs_are_asked_for_their_version_and_left_alone_otherwise(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "bin"
+    program(folder, "claude", f'echo "$PWD" > {tmp_path}/ran; test "$HOME" = "$PWD" && echo "2.1.0 (Claude Code)"')
+    program(folder, "codex", "echo broken; exit 1")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    examining.checks(settings)
+    assert not (tmp_path / "ran").exists(), "nothing is started unless that was asked for"
+    found = {check.name: check for check in examining.checks(settings, probe=True)}
+    assert found["agent claude"].ok
+    assert found["agent claude"].found.endswith("2.1.0")
+    assert found["agent codex"].ok is False
+    assert "--version" in found["agent codex"].mend
+    assert not Path((tmp_path / "ran").read_text().strip()).exists(), "its directory is gone"
+
+
+def test_a_program_that_does_not_answer_is_not_waited_for(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path / "bin", "claude", "exec sleep 60")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setattr(probing, "ANSWERS", 0.2)
+    found = {check.name: check for check in probing.programs(settings, ())}
+    assert found["agent claude"].ok is False
+
+
+def test_an_old_git_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert probing.git().ok
+    program(tmp_path / "bin", "git", "echo git version 2.9.5")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin:/usr/bin")
+    old = probing.git()
+    assert old.ok is False
+    assert "2.9.5" in old.found
+    assert "2.20" in old.mend
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert probing.git().ok is False
+
+
+def test_a_door_that_does_not_answer_is_named(settings: Settings, tmp_path: Path) -> None:
+    state = tmp_path / "lsm"
+    (state / "sessions").mkdir(parents=True)
+    closed = replace(settings, tool_servers={"mine": state}, tool_doors={"mine": "http://127.0.0.1:9/mcp"})
+    (check,) = probing.doors(closed)
+    assert check.ok is False
+    assert "cannot be reached" in check.found
+    token = settings.tool_tokens / "mine"
+    token.parent.mkdir(parents=True)
+    token.write_text("open to all")
+    token.chmod(0o644)
+    (check,) = probing.doors(closed)
+    assert "mode 600" in check.found
+    assert probing.doors(replace(closed, tool_doors={})) == [], "nobody is asked where no address is known"

@@ -1,6 +1,7 @@
 """Looks at everything a supervisor depends on and says how to mend what is wrong.
 
-Changes nothing and starts nothing. Each check says what was found; one that cannot be told says so rather than guess.
+Changes nothing, and starts nothing but `git --version` unless it is told to probe. Each check says what was found; one
+that cannot be told says so rather than guess.
 """
 
 from __future__ import annotations
@@ -17,17 +18,16 @@ from pathlib import Path
 
 from tenuto.model.faults import Corrupt, Mistake, OutOfReach, UnsupportedVersion
 from tenuto.surfaces.cli.entrances import Check
-from tenuto.wiring import examining
+from tenuto.wiring import examining, probing
 from tenuto.wiring.outside import Outside
 
 ROOM = 200 * 1024 * 1024
 OLD_SQLITE = (3, 35, 0)
-OLD_GIT = "git 2.20 or newer"
 
 
-def checks(outside: Outside) -> Sequence[Check]:
-    """Every check, in the order in which a person would mend things."""
-    told = [_python(), _git(), _sqlite()]
+def checks(outside: Outside, *, probe: bool = False) -> Sequence[Check]:
+    """Every check, in the order in which a person would mend things; with `probe` more is asked to answer."""
+    told = [_python(), probing.git(), _sqlite()]
     try:
         settings = outside.settings
     except Mistake as mistake:
@@ -43,7 +43,7 @@ def checks(outside: Outside) -> Sequence[Check]:
         _door(outside),
         _host(settings.journal),
         _spool(settings.spool),
-        *examining.checks(settings),
+        *examining.checks(settings, probe=probe),
     ]
     return told
 
@@ -56,11 +56,6 @@ def _python() -> Check:
     version = ".".join(str(part) for part in sys.version_info[:3])
     good = sys.version_info >= (3, 11)
     return Check("python", good, version, "" if good else "use Python 3.11 or newer")
-
-
-def _git() -> Check:
-    path = shutil.which("git")
-    return Check("git", path is not None, path or "not found", "" if path else f"install {OLD_GIT}")
 
 
 def _sqlite() -> Check:

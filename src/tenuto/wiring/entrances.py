@@ -225,11 +225,11 @@ class RealEntrances:
         hosts = {host for profile in known.values() for host in profile.site.hosts}
         return lay_out((folder or self.settings.state / "extension" / browser).absolute(), browser, hosts)
 
-    def doctor(self) -> Sequence[Check]:
+    def doctor(self, *, probe: bool = False) -> Sequence[Check]:
         """Look at everything; changes nothing."""
         from tenuto.wiring.doctor import checks
 
-        return checks(self)
+        return checks(self, probe=probe)
 
     def database(self, act: str, target: Path | None, say: Callable[[str], None]) -> Proof:
         """Upgrade, check or back up the registry."""

@@ -24,6 +24,7 @@ from tenuto.surfaces.cli.entrances import Check
 from tenuto.transports.localshell import servers
 from tenuto.transports.localshell.servers import Server
 from tenuto.transports.localshell.witness import LocalShellWitness, configured
+from tenuto.wiring import probing
 from tenuto.wiring.world import RandomMinter, SystemClock
 
 #: Descriptors that one active task may need, and what the supervisor needs besides.
@@ -40,11 +41,14 @@ EXTRAS = {
 }
 
 
-def checks(settings: Settings) -> Sequence[Check]:
-    """The checks of what is outside, in the order in which a person would mend things."""
+def checks(settings: Settings, *, probe: bool = False) -> Sequence[Check]:
+    """The checks of what is outside, in the order in which a person would mend things.
+
+    With `probe` agent programs are started to tell their version, and tool servers are greeted.
+    """
     told = [_descriptors(settings), _processes(settings), _extras(), *_servers(settings)]
     try:
-        told += _registered(settings)
+        told += _registered(settings, probe=probe)
     except (Corrupt, UnsupportedVersion, OutOfReach, NotFound, Mistake, OSError) as error:
         told.append(Check("tasks", None, f"the registry cannot be read: {error}"))
     return told
@@ -124,19 +128,23 @@ def _only(server: Server, _workspace: Path | None) -> Sequence[Server]:
     return [server]
 
 
-def _registered(settings: Settings) -> list[Check]:
+def _registered(settings: Settings, *, probe: bool) -> list[Check]:
     from tenuto.store.opening import open_registry
 
     if not settings.server and not settings.registry_path.exists():
-        return []
+        return probing.all_of(settings, ()) if probe else []
     reader = open_registry(settings.database, SystemClock(), minter=RandomMinter(), read_only=True)
     try:
         last = reader.events(max(reader.last_event() - 1, 0), 1)
         tasks = reader.tasks(LOOKED_AT, unfinished=True)
         doubts = [c for c in reader.commands(LOOKED_AT, only_open=True) if c.state is CommandState.AMBIGUOUS]
+        named = reader.named_tokens()
     finally:
         reader.close_readers()
-    return [_clock(last[0].at if last else None), _agents(tasks), _places(tasks), _doubts(len(doubts))]
+    elsewhere = probing.executors(settings, named, probing.needed_by(tasks), SystemClock().now())
+    probed = probing.all_of(settings, tasks) if probe else []
+    clock = _clock(last[0].at if last else None)
+    return [clock, _agents(tasks), _places(tasks), _doubts(len(doubts)), *elsewhere, *probed]
 
 
 def _clock(last: datetime | None) -> Check:

@@ -219,8 +219,11 @@ class Entrances(Protocol):
         """
         ...
 
-    def doctor(self) -> Sequence[Check]:
-        """Look at every dependency, lease, schema, directory, permission and executor; changes nothing."""
+    def doctor(self, *, probe: bool = False) -> Sequence[Check]:
+        """Look at every dependency, lease, schema, directory, permission and executor; changes nothing.
+
+        With `probe` agent programs are asked for their version, and tool servers are greeted.
+        """
         ...
 
     def database(self, act: str, target: Path | None, say: Callable[[str], None]) -> Proof:

@@ -128,10 +128,16 @@ def logs(
 
 
 @commands.command(rich_help_panel=PANEL)
-def doctor(context: typer.Context, as_json: AsJson = False) -> int:
+def doctor(
+    context: typer.Context,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Ask agent programs for their version too, and greet tool servers.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
     """Look at everything Tenuto needs here and say how to mend what is wrong."""
     this = front(context, as_json)
-    checks = this.entrances.doctor()
+    checks = this.entrances.doctor(probe=probe)
     failed = sum(check.ok is False for check in checks)
     if this.out.as_json:
         listed = [{"name": c.name, "ok": c.ok, "found": c.found, "mend": c.mend} for c in checks]
