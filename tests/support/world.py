@@ -21,6 +21,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import tenuto.prompts
+from tenuto.engine.chaining.hosts import Hosts
 from tenuto.engine.cycle import Cycle, Rest, Surroundings
 from tenuto.engine.desk import Caller, Desk, Order
 from tenuto.model.command import Accepted, Armed, Command, CommandKind, Outcome, Unknown, Unsent
@@ -257,13 +258,19 @@ async def world(
     defaults: Policy = POLICY,
     played: Callable[[SetClock], Played] = Played,
     fuse: Fuse | None = None,
+    hosts: Callable[[SetClock], Hosts] | None = None,
 ) -> AsyncIterator[World]:
-    """A world in a directory. `led` False: nobody leads, and its desk changes nothing; `fuse` is the cycle's."""
+    """A world in a directory. `led` False: nobody leads, and its desk changes nothing; `fuse` is the cycle's.
+
+    `hosts` are what merging asks: hosts of repositories, checkouts, and what runs a gate.
+    """
     clock, minter = SetClock(), Counting()
     ledger = open_registry(folder / "state" / "registry.sqlite3", clock, minter=minter)
     executor, workspace = played(clock), Still(clock)
     around = Surroundings(str(folder / "api.sock"), str(folder / "spool"), str(folder))
-    cycle = Cycle(ledger, {NAME: executor}, workspace, clock, minter, fuse or NoFuse(), around, slots)
+    told = hosts(clock) if hosts is not None else Hosts()
+    executors = {NAME: executor, **told.executors}
+    cycle = Cycle(ledger, executors, workspace, clock, minter, fuse or NoFuse(), around, slots)
     rung: list[TaskId] = []
     stops: list[None] = []
     troubles: list[str] = []
@@ -282,6 +289,7 @@ async def world(
         defaults=defaults,
         playbooks=PlaybookFolders(folder / "config" / "playbooks", BUILT_IN),
         sources=SourceFinder({}),
+        hosts=told,
         fuse=fuse,
     )
     try:
