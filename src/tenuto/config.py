@@ -12,15 +12,17 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from datetime import timedelta
+from datetime import time, timedelta
 from pathlib import Path
 
 from tenuto.model.faults import Mistake
+from tenuto.model.limit import Quiet
 from tenuto.model.policy import KEEPING, POLICY, Keeping, Policy
 
 SOCKET_BYTES = 100
 SIZE = 1024 * 1024
 SERVERS = 16
+RULES = 200
 _SERVER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _DOOR = re.compile(
     r"(?:https://[A-Za-z0-9.-]+|http://(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\]|localhost))(?::\d{1,5})?(?:/[\w./-]*)?"
@@ -90,6 +92,7 @@ class Settings:
     token_file: Path | None = None
     extensions: tuple[str, ...] = ()
     supervisor: tuple[str, ...] = ()
+    quiet: Quiet | None = None
     machine: str | None = None
     shared_directories: bool = False
     keep: Keeping = KEEPING
@@ -128,9 +131,6 @@ class Settings:
         return self.state / "spool"
 
     @property
-    def self_advancing_stop(self) -> Path:
-        """A file that stops self-advancing chains while it is there."""
-    @property
     def forges(self) -> Path:
         """Objects of remotes that have no host."""
         return self.state / "forges"
@@ -140,6 +140,9 @@ class Settings:
         """Checkouts of single commits, for gates and reviewers."""
         return self.state / "checkouts"
 
+    @property
+    def self_advancing_stop(self) -> Path:
+        """A file that stops self-advancing chains while it is there."""
         return self.state / "self-advancing.off"
 
     @property
@@ -221,6 +224,7 @@ def load(environ: Mapping[str, str], config: Path | None = None, db: str | None 
         raise Mistake("slots is a whole number from 1 to 10000", field="slots")
     settings = _with_executors(_with_port(_with_others(settings, told), told, environ), told)
     settings = replace(settings, github=_github(told.pop("github", {}), environ), self_advancing_off=_off(environ))
+    settings = replace(settings, quiet=_quiet(told))
     if told:
         raise Mistake(f"{config_file}: there is no setting '{sorted(told)[0]}'", field=sorted(told)[0])
     return replace(settings, slots=slots, policy=policy_with(POLICY, policy))
@@ -418,7 +422,42 @@ def keeping_with(keeping: Keeping, changes: Mapping[str, object]) -> Keeping:
     return replace(keeping, **made)  # type: ignore[arg-type]
 
 
+def _rules(name: str, value: object) -> tuple[str, ...]:
+    """Rules about what programs ask leave for: `TOOL` or `TOOL: PATTERN`."""
+    given = value.split("\n") if isinstance(value, str) else value
+    if not isinstance(given, list) or len(given) > RULES or not all(isinstance(one, str) for one in given):
+        raise Mistake(f"{name} is a list of at most {RULES} rules, each TOOL or 'TOOL: PATTERN'", field=name)
+    found = tuple(one.strip() for one in given if one.strip())
+    if any(len(one) > 500 or not one.partition(":")[0].strip() for one in found):
+        raise Mistake(f"a rule of {name} names a tool and has at most 500 characters", field=name)
+    return found
+
+
+def _quiet(told: dict[str, object]) -> Quiet | None:
+    """The hours in which nothing goes on by itself after a limit, in a zone of their own or this machine's."""
+    given, zone = told.pop("quiet", None), told.pop("quiet_zone", None)
+    if given is None:
+        return None
+    try:
+        first, dash, second = str(given).partition("-")
+        begins, ends = time.fromisoformat(first.strip()), time.fromisoformat(second.strip())
+    except ValueError:
+        raise Mistake("quiet is a span of hours, as in '23:00-07:00'", field="quiet") from None
+    if begins == ends or begins.tzinfo is not None or ends.tzinfo is not None:
+        raise Mistake("quiet is a span of hours, as in '23:00-07:00'", field="quiet")
+    if zone is None:
+        return Quiet(begins, ends, None)
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        return Quiet(begins, ends, ZoneInfo(str(zone)))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise Mistake("quiet_zone is a time zone, as in 'Europe/Berlin'", field="quiet_zone") from None
+
+
 def _number(name: str, now: object, value: object) -> object:
+    if name in ("allow", "deny"):
+        return _rules(name, value)
     if isinstance(now, tuple):
         if not isinstance(value, list) or not value:
             raise Mistake(f"{name} is a list of seconds", field=name)

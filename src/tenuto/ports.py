@@ -19,9 +19,12 @@ from tenuto.model.evidence import Observation, Sample, Sighting
 from tenuto.model.fact import Event, Scalar
 from tenuto.model.forge import BaseFacts, ForgePlace, Look, Merge, MergeAnswer, PullFacts, Unreachable
 from tenuto.model.ids import ChainId, CommandId, LinkId, MessageId, ProposalId, RunId, TaskId, TextId, WorktreeId
+from tenuto.model.limit import UsageLimit
 from tenuto.model.merging import Mandate, Proposal, Review
 from tenuto.model.message import Message
+from tenuto.model.permission import Permission
 from tenuto.model.phase import Landed, Looked, Phase, Sought
+from tenuto.model.session import SessionFacts
 from tenuto.model.snapshot import InLine, Leadership, Registry, Snapshot, Token
 from tenuto.model.tools import ToolBinding, ToolFacts
 from tenuto.model.work import Acceptance, Agent, Report, Run, Task, Text, Wait, Wake
@@ -248,6 +251,18 @@ class PerTask(Protocol):
         ...
 
 
+class Sessions(Protocol):
+    """The sessions that agent programs keep on the disk, by their own records. Only names are read."""
+
+    def listed(self, adapter: str, cwd: str | None) -> tuple[SessionFacts, ...]:
+        """Those of a program, the newest first; of one directory where it is named."""
+        ...
+
+    def found(self, adapter: str, session: str) -> SessionFacts | None:
+        """One session by its whole name."""
+        ...
+
+
 class Workspace(Protocol):
     """Looks at a task's directory, read only."""
 
@@ -311,6 +326,10 @@ class Reader(Protocol):
     def tasks(self, limit: int, *, run_id: RunId | None = None, unfinished: bool = False) -> tuple[Task, ...]: ...
 
     def conversations(self, task_id: TaskId) -> tuple[Conversation, ...]: ...
+
+    def bound_to(self, identity: str) -> TaskId | None:
+        """The task whose active conversation the outside calls by this name."""
+        ...
 
     def attempts(self, task_id: TaskId, limit: int) -> tuple[Attempt, ...]:
         """Newest first."""
@@ -386,6 +405,18 @@ class Reader(Protocol):
 
     def replayed(self, scope: str, key: str, since: datetime | None = None) -> tuple[str, Mapping[str, Scalar]] | None:
         """The digest and result a key was used with, if it was, at `since` or later."""
+        ...
+
+    def permissions(self, task_id: TaskId, limit: int) -> tuple[Permission, ...]:
+        """What a task's programs asked leave for, newest first."""
+        ...
+
+    def limits(self, limit: int, *, only_open: bool = True) -> tuple[UsageLimit, ...]:
+        """Usage limits that stand, oldest first; or all of them, newest first."""
+        ...
+
+    def tokens_of(self, task_id: TaskId) -> tuple[Token, ...]:
+        """The tokens of a task that are not revoked."""
         ...
 
     def chain(self, chain_id: ChainId) -> Chain | None: ...
@@ -645,20 +676,6 @@ class Forges(Protocol):
         ...
 
 
-class Spool(Protocol):
-    """Where agents leave words while no supervisor listens."""
-
-    def stamp(self) -> int:
-        """A number that changes whenever something is put there or taken away."""
-        ...
-
-    def waiting(self, limit: int) -> tuple[Word | Unreadable, ...]:
-        """What lies there, oldest first."""
-        ...
-
-    def genuine(self, word: Word, digest: str) -> bool:
-        """Whether who has the token of this digest (sha256, hex) sealed the word."""
-        ...
 @dataclass(frozen=True)
 class Checkout:
     """One commit that is wanted as files: under a name of ours, from a repository on this disk.
@@ -684,6 +701,20 @@ class Checkouts(Protocol):
     def remove(self, name: str) -> None: ...
 
 
+class Spool(Protocol):
+    """Where agents leave words while no supervisor listens."""
+
+    def stamp(self) -> int:
+        """A number that changes whenever something is put there or taken away."""
+        ...
+
+    def waiting(self, limit: int) -> tuple[Word | Unreadable, ...]:
+        """What lies there, oldest first."""
+        ...
+
+    def genuine(self, word: Word, digest: str) -> bool:
+        """Whether who has the token of this digest (sha256, hex) sealed the word."""
+        ...
 
     def remove(self, name: str) -> None: ...
 

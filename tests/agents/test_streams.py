@@ -59,7 +59,6 @@ def test_claude_code_waits_compacts_and_is_denied() -> None:
     assert told[:2] == [(1, 10, "overloaded"), (2, 10, "overloaded")]
     boundary = {"type": "system", "subtype": "compact_boundary", "compact_metadata": {"trigger": "manual"}}
     assert reading.of(boundary) == [said.Compacted(automatic=False)]
-    assert any(isinstance(event, said.PermissionAsked) for event in found)
     assert any(isinstance(event, said.PermissionSettled) and event.allowed is False for event in found)
     limit = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 1796000000}}
     (limited,) = reading.of(limit)
@@ -111,9 +110,8 @@ def test_codex_names_limits_and_what_it_tries_again() -> None:
     assert error("usageLimitExceeded", retries=False) == [said.Limited("words")]
     assert error("contextWindowExceeded", retries=False) == [said.ContextFull("words")]
     assert error({"responseStreamDisconnected": {}}, retries=True) == [said.Retrying(1, None, None, "words")]
-    assert error({"responseStreamDisconnected": {}}, retries=False) == [
-        said.Failure("responseStreamDisconnected", "words")
-    ]
+    assert error({"responseStreamDisconnected": {}}, retries=False) == [said.Overloaded("words")]
+    assert error("badRequest", retries=False) == [said.Failure("badRequest", "words")]
 
 
 def test_chunks_of_an_acp_message_are_one_text() -> None:
@@ -143,7 +141,7 @@ def test_a_session_is_gone_back_to_by_its_conversation_alone(tmp_path: Path) -> 
 
 
 def test_every_event_can_be_said_as_facts() -> None:
-    told = said.facts_of(said.PermissionAsked("7", "may it?", "Bash", (("y", "Yes"),)))
+    told = said.facts_of(said.PermissionAsked("7", "Bash", "make", "ab"))
     assert json.loads(json.dumps(told)) == {
-        "event": "PermissionAsked", "request": "7", "question": "may it?", "tool": "Bash", "options": [["y", "Yes"]],
+        "event": "PermissionAsked", "request": "7", "tool": "Bash", "what": "make", "fingerprint": "ab",
     }  # fmt: skip

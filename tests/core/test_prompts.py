@@ -33,6 +33,7 @@ from tenuto.prompts import (
     PromptTooLarge,
     Recover,
     Reminder,
+    Resume,
     Template,
     TemplateError,
     assemble,
@@ -63,6 +64,13 @@ WORLD: dict[str, list[Part]] = {
                 "docs/usage.md has uncommitted changes",
             ],
             "commit a1b2c3 (docs/intro.md)",
+            "check docs/usage.md",
+        )
+    ],
+    "resume": [
+        Resume(
+            "You've hit your 5-hour limit \N{MIDDLE DOT} resets 3am (Europe/Berlin)",
+            "commit a1b2c3",
             "check docs/usage.md",
         )
     ],
@@ -123,7 +131,7 @@ def test_every_prompt_opens_with_its_marker_and_closes_with_the_contract(name: s
 def test_riders_have_a_fixed_order_and_the_version_names_every_template() -> None:
     prompt = sent(*WORLD["everything"])
     assert [word.rsplit(".", 1)[0] for word in prompt.version.split()] == [
-        name for name in NAMES if name not in ("first", "continue", "hand-over")
+        name for name in NAMES if name not in ("first", "continue", "resume", "hand-over")
     ]
     assert sent(*reversed(WORLD["everything"][3:]), *WORDS, Checkpoint()).text == prompt.text
 

@@ -26,7 +26,7 @@ ALLOWED = {
         checkpoints last_served_at waiting_since look_at tools health_value health_confidence health_row health_why
         health_mend health_since steered_at informed informed_at told_at max_live max_tokens
         max_cost live_time tokens cost currency spawned_by playbook delivery auto_close unattended slot_from
-        queued_at ready_at ready_note""",
+        queued_at ready_at ready_note account model overloads fresh_sessions session_over""",
     "conversation": """id revision task_id identity executor state lease_number expires_at opened_at parent root
         handoff_to ended_at turns place""",
     "attempt": """id revision task_id number reason anyway idempotency_key cursor_before conversation_id lease_number
@@ -51,6 +51,10 @@ ALLOWED = {
         reason ended_at""",
     "phase": """id revision chain_id unit task_id number state opened_at branch url head landing undone_by
         settled_at reason""",
+    "permission": """id revision task_id attempt_id command_id request tool what fingerprint asked_at wait_id verdict
+        answered_by answered_at words parked_at told_at closed_at outcome""",
+    "usagelimit": """id revision account name text first_met_at met_at met_by met until model resets_at closed_at
+        closed_by""",
     "hold": "scope command_id",
     "event": "epoch n at kind run_id task_id data",
     "idempotency": "scope key digest result at",

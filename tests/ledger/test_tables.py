@@ -21,9 +21,11 @@ from tenuto.model.ids import (
     ChainId,
     CommandId,
     ConversationId,
+    LimitId,
     LinkId,
     MessageId,
     ObservationId,
+    PermissionId,
     PhaseId,
     TaskId,
     TextId,
@@ -43,7 +45,9 @@ from tenuto.model.lifecycle import (
     TaskState,
     WorktreeState,
 )
+from tenuto.model.limit import UsageLimit
 from tenuto.model.message import Message, MessageKind, MessagePolicy
+from tenuto.model.permission import Permission
 from tenuto.model.phase import Landing, Phase
 from tenuto.model.snapshot import Role, Token
 from tenuto.model.work import Disposition, DispositionSource, Wait, WaitKind, WakeKind
@@ -95,6 +99,13 @@ class World:
             WorktreeId(ids.new("worktree")), 1, self.task.id, self.chain.id, "/repo", path, branch,
             Base("origin", "main"), WorktreeState.PLANNED, NOW,
         )  # fmt: skip
+        self.permission = Permission(
+            PermissionId(ids.new("permission")), 1, self.task.id, self.attempt.id, self.command.id, "7", "Bash", "make",
+            digest("make"), NOW,
+        )  # fmt: skip
+        self.limit = UsageLimit(
+            LimitId(ids.new("limit")), 1, "claude/1", "five_hour", "hit", NOW, NOW, self.task.id, 1, NOW
+        )
         self.phase = Phase(PhaseId(ids.new("phase")), 1, self.chain.id, "a", self.task.id, 7, PhaseState.OPEN, NOW)
 
     def without(self, row: Row) -> tuple[Row, ...]:
@@ -167,6 +178,15 @@ def spoilt(world: World) -> dict[str, Row]:
         "worktree_revision_counts": replace(w.worktree, revision=0),
         "worktree_ended_at": replace(w.worktree, state=WorktreeState.GONE),
         "worktree_begun": replace(w.worktree, state=WorktreeState.READY),
+        "permission_revision_counts": replace(w.permission, revision=0),
+        "permission_answered_by_somebody": replace(w.permission, answered_by="sam"),
+        "permission_answered_at": replace(w.permission, answered_at=NOW),
+        "permission_closed_somehow": replace(w.permission, outcome="told"),
+        "permission_fingerprint_is_sha256": replace(w.permission, fingerprint="short"),
+        "permission_told_something": replace(w.permission, told_at=NOW),
+        "usagelimit_revision_counts": replace(w.limit, revision=0),
+        "usagelimit_closed_by_something": replace(w.limit, closed_at=NOW),
+        "usagelimit_counts": replace(w.limit, met=0),
         "phase_state_known": _forced(replace(w.phase, settled_at=NOW), state="lost"),
         "phase_revision_counts": replace(w.phase, revision=0),
         "phase_number_counts": replace(w.phase, number=0),
@@ -380,6 +400,9 @@ def rivals(world: World) -> Iterator[tuple[str, Row | tuple[Row, ...], Row]]:
     yield "one_active_conversation_per_task", w.conversation, elsewhere
     yield "one_pending_wake_per_kind", w.wake, wake(ids, w.task)
     yield "one_token_per_digest", w.token, replace(w.token, id=TokenId(ids.new("token")))
+    again = replace(w.permission, id=PermissionId(ids.new("permission")))
+    yield "one_question_per_request", (w.attempt, w.command, w.permission), again
+    yield "one_limit_per_account", w.limit, replace(w.limit, id=LimitId(ids.new("limit")))
     tree, phase = (w.chain, w.worktree), (w.chain, w.phase)
     tree_id = WorktreeId(ids.new("worktree"))
     other: dict[str, Any] = {"id": tree_id, "task_id": w.task.id, "path": f"/{tree_id}", "branch": str(tree_id)}

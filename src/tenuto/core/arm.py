@@ -13,7 +13,7 @@ from tenuto.core import neighbours, pages, progress, settle, tenancy
 from tenuto.core.draft import Draft, New, text_of
 from tenuto.model.change import Commit, Guard
 from tenuto.model.command import Attempt, Command, CommandKind
-from tenuto.model.decision import Because, Continue, Rung, SteerTurn
+from tenuto.model.decision import AnswerAsk, Because, Continue, OpenLimitWait, Rung, SteerTurn
 from tenuto.model.evidence import Sample, WorkspaceFacts
 from tenuto.model.fact import FactKind
 from tenuto.model.health import LOUD, Assessment
@@ -160,6 +160,23 @@ def steer(
     return _written(draft, command, None, seen)
 
 
+def answer(
+    seen: Seen, intent: AnswerAsk, command_id: CommandId, now: datetime, new: New
+) -> Written | None:
+    """Arm the telling of an answer to the program of the turn under way; None when that turn is not there any more."""
+    snapshot = seen.snapshot
+    live, sent = snapshot.live, snapshot.live_command
+    if live is None or sent is None or seen.epoch is None:
+        return None
+    draft = Draft(snapshot, now, new)
+    side = _side(seen, CommandKind.ANSWER, command_id, f"ask:{intent.permission}", live.id, now)
+    command = replace(side, target=intent.request, payload=intent.text)
+    draft.puts.append(command)
+    draft.holds.append((command.scopes[0], command.id))
+    _armed(draft, command)
+    return _written(draft, command, None, seen)
+
+
 def unfit(seen: Seen, message_id: MessageId, why: str, now: datetime, new: New) -> Commit | None:
     """A message that no prompt of this task can hold is given up, and a person is told: it is never cut."""
     draft = Draft(seen.snapshot, now, new)
@@ -302,6 +319,13 @@ def cap_wait(seen: Seen, question: str, cap: str, now: datetime, new: New) -> Co
     return draft.commit()
 
 
+def limit_wait(seen: Seen, intent: OpenLimitWait, now: datetime, new: New) -> Commit | None:
+    """Turn a limit of the account into a wait of this task."""
+    draft = Draft(seen.snapshot, now, new)
+    draft.wait(WaitKind.LIMIT, intent.question[:2000], subject=intent.limit, until=intent.until)
+    return draft.commit()
+
+
 def ask(seen: Seen, question: str, now: datetime, new: New) -> Commit | None:
     """Turn what only a person can mend into a wait on a person."""
     draft = Draft(seen.snapshot, now, new)
@@ -357,6 +381,7 @@ def open_conversation(seen: Seen, executor: str, now: datetime, new: New) -> Com
     holder = snapshot.conversation
     cut = holder is not None and snapshot.last is not None and snapshot.last.conversation_id == holder.id
     cut = cut and _cut_short(seen) and not snapshot.task.agent.keeps_session
+    cut = cut or (holder is not None and snapshot.task.session_over == holder.id)
     if holder is not None and tenancy.expired(holder, now) and not cut and pages.lost(seen) is None:
         tenure = tenancy.claim(snapshot.task, holder, holder, policy, now)
     else:
@@ -383,7 +408,7 @@ def open_conversation(seen: Seen, executor: str, now: datetime, new: New) -> Com
 
 def _cut_short(seen: Seen) -> bool:
     last = seen.snapshot.last
-    return last is not None and last.outcome is not None and last.outcome not in ("turn_end", "unsent")
+    return last is not None and last.outcome is not None and last.outcome not in ("turn_end", "unsent", "hindered")
 
 
 def carries_now(seen: Seen, now: datetime) -> tuple[MessageId, ...]:

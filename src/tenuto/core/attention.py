@@ -81,6 +81,8 @@ def _health(task: Task, said: Assessment) -> Item:
 
 def _question(wait: Wait) -> Item:
     mend = f"tenuto answer {wait.task_id} --file ANSWER"
+    if wait.kind is WaitKind.PERMISSION:
+        mend = f"tenuto answer {wait.task_id} --wait {wait.id} --allow, --allow-for-task or --deny"
     if wait.kind is WaitKind.CAP:
         mend = f"tenuto policy set {wait.subject or f'{wait.task_id} max-attempts'}=N"
     return Item(wait.task_id, f"{wait.kind} wait", wait.question, mend, wait.opened_at)

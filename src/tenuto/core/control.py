@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from tenuto.core import settle, tenancy, wake
+from tenuto.core import permission, settle, tenancy, wake
 from tenuto.core.draft import Draft, New
 from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
@@ -236,6 +236,8 @@ def release(snapshot: Snapshot, command: Command, by: str, *, happened: bool, no
         draft.carried_on(command, DeliveryEvent.DELIVERED if happened else DeliveryEvent.UNSENT)
     if command.kind is CommandKind.SEND and live is not None and live.id == command.attempt_id:
         ended = draft.end_attempt(AttemptOutcome.RELEASED, detail=f"{verdict}, says {by}")
+        if ended is not None:
+            permission.turn_over(draft, ended, by_itself=False)
         if not snapshot.task.terminal:
             draft.change(standing=Standing.CUT_SHORT, standing_reason=f"its command was released: {verdict}")
             _after_release(draft, ended, happened=happened)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from tenuto.core import caps, delivery, neighbours, reconcile, rungs, slots, wake
+from tenuto.core import caps, delivery, limits, neighbours, permission, reconcile, rungs, slots, wake
 from tenuto.model.command import CommandKind
 from tenuto.model.decision import (
     Because,
@@ -22,7 +22,9 @@ from tenuto.model.decision import (
     Interrupt,
     OpenCapWait,
     OpenConversation,
+    OpenLimitWait,
     OpenPersonWait,
+    ParkAsks,
     Revoke,
     RunCheck,
     Rung,
@@ -32,7 +34,7 @@ from tenuto.model.decision import (
 from tenuto.model.lifecycle import CommandState, TaskState
 from tenuto.model.reconciliation import MayYetBegin, Seen
 from tenuto.model.tools import PlanState
-from tenuto.model.work import AcceptanceKind
+from tenuto.model.work import AcceptanceKind, WaitKind
 
 #: How soon an ambiguous command is looked at again, when nothing rings before.
 LOOK_AT_DOUBT = timedelta(seconds=30)
@@ -66,7 +68,9 @@ def _watched(seen: Seen, now: datetime) -> datetime | None:
         return now + LOOK_AT_TOOLS if _tools_move(seen) else None
     if snapshot.live is None and all(command.state is CommandState.AMBIGUOUS for command in snapshot.commands):
         return now + LOOK_AT_DOUBT
-    return rungs.next_living_look(seen, now)
+    parking = permission.next_parking(seen)
+    look = rungs.next_living_look(seen, now)
+    return min(look, max(parking, now)) if parking is not None else look
 
 
 def _tools_move(seen: Seen) -> bool:
@@ -90,6 +94,10 @@ def _decide(seen: Seen, now: datetime) -> Decision:
                 return Decision(intent=Revoke(finding.command.id))
         if halt := _halt(seen, now):
             return Decision(intent=halt)
+        if told := permission.deliverable(seen):
+            return Decision(intent=told)
+        if permission.overdue(seen, now):
+            return Decision(intent=ParkAsks())
         if words := delivery.steer(seen, now):
             return Decision(intent=words)
         closes = slots.closes_at(task, seen.snapshot.run.policy)
@@ -188,6 +196,9 @@ def _preparation(because: Because, seen: Seen, now: datetime) -> Intent | None:
             return OpenConversation(why or "it has no conversation yet")
         case Rung.FENCE if because.until is not None and because.until <= now:
             return Sampled()
+        case Rung.LIMIT if (held := limits.holding(snapshot, seen.account, now)) and not _waits_for_limit(seen):
+            moment = limits.own_moment(held, snapshot.task, snapshot.run.policy)
+            return OpenLimitWait(held.id, limits.sentence(held), moment)
         case Rung.CAP if not caps.waited_for(snapshot):
             reached = caps.reached(snapshot)
             return OpenCapWait(because.sentence, reached.named if reached is not None else because.sentence)
@@ -198,6 +209,11 @@ def _preparation(because: Because, seen: Seen, now: datetime) -> Intent | None:
             )
         case _:
             return GiveSlotBack() if _rested(because, seen, now) else None
+
+
+def _waits_for_limit(seen: Seen) -> bool:
+    """Whether the limit is a wait of this task already."""
+    return any(wait.kind is WaitKind.LIMIT for wait in seen.snapshot.waits)
 
 
 #: Rungs at which a task rests: it may wait long, and holds a slot for nothing.

@@ -286,6 +286,13 @@ class Draft:
         self.look_now()
         return row
 
+    def rewait(self, wait: Wait, until: datetime, question: str) -> None:
+        """What a wait hangs on has moved: it goes on until then."""
+        moved = replace(wait, revision=wait.revision + 1, until=until, question=question)
+        self.puts.append(moved)
+        others = tuple(w for w in self.snapshot.waits if w.id != wait.id)
+        self.snapshot = replace(self.snapshot, waits=(*others, moved))
+
     def close_wait(self, wait: Wait, by: str, answer: TextId | None = None) -> None:
         closed = replace(wait, revision=wait.revision + 1, closed_at=self.now, closed_by=by, answer=answer)
         self.puts.append(closed)

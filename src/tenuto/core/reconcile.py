@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import assert_never
 
-from tenuto.core import caps, neighbours, signs, takeover, trust, wake
+from tenuto.core import caps, limits, neighbours, permission, signs, takeover, trust, wake
 from tenuto.model.command import Command, CommandKind
 from tenuto.model.evidence import (
     AcceptanceFacts,
@@ -74,6 +74,7 @@ def reconcile(
                 if command is not None and command.kind is not CommandKind.TAKEOVER:
                     over = snapshot.live is None or snapshot.live.id != command.attempt_id
                     findings.extend(of_command(command, facts, observation, over=over))
+                    findings.extend(permission.findings(snapshot, command, facts))
                     findings.extend(_named(snapshot, command, facts))
             case WorkspaceFacts() as facts:
                 workspace = facts
@@ -134,6 +135,8 @@ def of_command(command: Command, facts: CommandFacts, seen: Observation, *, over
         return ()  # seen before the arming; a journal entry is later by birth, since it bears the command's own name
     if command.kind is CommandKind.STEER:
         return _of_steer(command, facts, seen, over=over)
+    if command.kind is CommandKind.ANSWER:
+        return _of_answer(command, facts, seen)
     if command.state is CommandState.RELEASED or command.late:
         return _after_verdict(command, facts, seen)
     match facts.mark:
@@ -198,6 +201,33 @@ def _of_steer(command: Command, facts: CommandFacts, seen: Observation, *, over:
             return (*started, Living(command, orphaned=False))
         case _:
             return _steer_doubted(command, facts.reason or "it was begun, and nobody saw whether the turn took it")
+
+
+def _of_answer(command: Command, facts: CommandFacts, seen: Observation) -> tuple[Finding, ...]:
+    """What a program asked leave for is being answered: taken, never begun, or gone with the program it was for."""
+    if command.state in (CommandState.ACKNOWLEDGED, CommandState.RELEASED) or command.late:
+        return ()
+    began = command.submitted_at is not None
+    match facts.mark:
+        case Mark.ACCEPTED | Mark.ENDED:
+            return (Acknowledgement(command, seen),)
+        case Mark.REVOKED | Mark.FAILED:
+            return (Undone(command, facts.reason or "it was not begun", False, facts.mark is Mark.REVOKED),)
+        case Mark.NONE if not began and command.state is CommandState.ARMED:
+            if facts.launched_here or facts.unreachable is not None:
+                return (Living(command, orphaned=False, unsure=True),)
+            return (MayYetBegin(command),)
+        case Mark.CLAIMED if not began and command.state is CommandState.ARMED:
+            if facts.performer is Presence.GONE:
+                return (Undone(command, "its executor ended before anything began", False, revoked=True),)
+            return (Living(command, orphaned=False, unsure=facts.performer is Presence.UNKNOWN),)
+        case Mark.BEGUN if facts.performer is not Presence.GONE:
+            started = (Begun(command),) if command.state is CommandState.ARMED else ()
+            return (*started, Living(command, orphaned=False))
+        case _:
+            if command.state is CommandState.AMBIGUOUS:
+                return ()
+            return (Lost(command, facts.reason or "nobody saw whether its program took the answer"),)
 
 
 def _steer_doubted(command: Command, why: str) -> tuple[Finding, ...]:
@@ -316,7 +346,9 @@ def came_true(snapshot: Snapshot, resolved: Mapping[str, bool | None], now: date
             case WaitKind.PATH | WaitKind.COMMIT:
                 if resolved.get(wait.id):
                     found.append(CameTrue(wait, f"{wait.subject} is there"))
-            case WaitKind.TIME | WaitKind.LIMIT:
+            case WaitKind.LIMIT:
+                found.extend(limits.of_wait(snapshot, wait, now))
+            case WaitKind.TIME:
                 if wait.until is not None and wait.until <= now:
                     found.append(CameTrue(wait, "the time has come"))
             case WaitKind.CAP:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
 
-from tenuto.core import caps, pages, reconcile, slots, tenancy, trust, wake
+from tenuto.core import caps, limits, pages, reconcile, slots, tenancy, trust, wake
 from tenuto.model.command import AttemptOutcome, CommandKind
 from tenuto.model.decision import Because, Rung
 from tenuto.model.evidence import WorkspaceKind
@@ -74,8 +74,8 @@ def not_leader(seen: Seen, now: datetime) -> Because | None:
 def unresolved(seen: Seen, now: datetime) -> Because | None:
     """An open command in the task's own scope: what became of it is not known yet."""
     for command in seen.snapshot.commands:
-        if command.kind in (CommandKind.INTERRUPT, CommandKind.STEER):
-            continue  # neither takes the task's own scope
+        if command.kind in (CommandKind.INTERRUPT, CommandKind.STEER, CommandKind.ANSWER):
+            continue  # none of these takes the task's own scope
         doubt = next((f for f in seen.found.findings if isinstance(f, Doubtful) and f.command.id == command.id), None)
         mend = f"tenuto command reconcile {command.id}"
         if command.state is CommandState.AMBIGUOUS:
@@ -149,10 +149,19 @@ def permission(seen: Seen, now: datetime) -> Because | None:
 
 
 def limit(seen: Seen, now: datetime) -> Because | None:
-    wait = _first(seen, WaitKind.LIMIT)
-    if wait is None:
-        return None
-    return Because(Rung.LIMIT, f"it waits for a limit to reset: {wait.question}", "the reset", wait.until)
+    """A usage limit of its account, whoever met it; and quiet hours, for a task that a limit has stopped."""
+    wait, held = _first(seen, WaitKind.LIMIT), limits.holding(seen.snapshot, seen.account, now)
+    if wait is not None:
+        return Because(Rung.LIMIT, f"it waits for a limit to reset: {wait.question}", "the reset", wait.until)
+    if held is not None and wake.due(seen.snapshot, now):
+        moment = limits.own_moment(held, seen.snapshot.task, seen.snapshot.run.policy)
+        change = f"the reset, or: tenuto limits lift {held.id}"
+        return Because(Rung.LIMIT, f"it waits for a limit to reset: {limits.sentence(held)}", change, moment)
+    quiet = limits.quiet_until(seen.snapshot, seen.quiet_until, now)
+    if quiet is not None and not asked(seen, now).once:
+        change = f"the end of the quiet hours, or: tenuto continue {seen.snapshot.task.id}"
+        return Because(Rung.LIMIT, "its limit has reset, and these are quiet hours", change, quiet)
+    return None
 
 
 def dependency(seen: Seen, now: datetime) -> Because | None:
@@ -275,6 +284,8 @@ def needs_conversation(seen: Seen, now: datetime) -> str | None:
     if (why := pages.lost(seen)) is not None:
         return why
     last, cut = snapshot.last, {AttemptOutcome.INTERRUPTED, AttemptOutcome.LOST, AttemptOutcome.RELEASED}
+    if snapshot.task.session_over == talk.id:
+        return "nothing more fits into its session, or it is gone"
     if snapshot.task.agent.keeps_session:
         cut = {AttemptOutcome.RELEASED}  # what was cut short is proven gone, and its session remembers how far it came
     if last is not None and last.conversation_id == talk.id and last.outcome in cut:

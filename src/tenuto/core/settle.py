@@ -11,7 +11,21 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tenuto.core import neighbours, pages, progress, reconcile, signal, signs, slots, takeover, tenancy, trust, wake
+from tenuto.core import (
+    hindered,
+    neighbours,
+    pages,
+    permission,
+    progress,
+    reconcile,
+    signal,
+    signs,
+    slots,
+    takeover,
+    tenancy,
+    trust,
+    wake,
+)
 from tenuto.core.draft import Draft, New
 from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
@@ -22,6 +36,7 @@ from tenuto.model.lifecycle import CommandEvent, CommandState, DeliveryEvent, Ta
 from tenuto.model.message import Message, MessageKind, MessagePolicy, Party
 from tenuto.model.reconciliation import (
     Acknowledgement,
+    Asked,
     Begun,
     CameTrue,
     CannotComeTrue,
@@ -31,6 +46,7 @@ from tenuto.model.reconciliation import (
     Doubtful,
     Finding,
     Flawed,
+    LimitMoved,
     Living,
     Lost,
     MayYetBegin,
@@ -38,6 +54,7 @@ from tenuto.model.reconciliation import (
     News,
     Seen,
     TurnEnded,
+    Unasked,
     Undone,
 )
 from tenuto.model.work import (
@@ -68,6 +85,8 @@ def settle(seen: Seen, now: datetime, new: New, prompt: str = "") -> Commit | No
     if seen.found.acceptance is not None:
         _judged(draft, seen)
     _not_to_be_ended(draft, seen)
+    if draft.task.terminal and draft.snapshot.live is None and draft.snapshot.permissions:
+        permission.task_over(draft)
     pages.settle(draft, seen)
     _record(draft, seen)
     return draft.commit()
@@ -89,6 +108,10 @@ def _apply(draft: Draft, finding: Finding, seen: Seen, prompt: str) -> None:
             draft.command(_now(draft, command), CommandEvent.BEGUN)
         case Acknowledgement(command, evidence):
             _acknowledge(draft, _now(draft, command), f"{evidence.source} rank {int(evidence.rank)}")
+            if command.kind is CommandKind.ANSWER:
+                permission.told(draft, command)
+            if command.kind is CommandKind.SEND:
+                _accounted(draft, seen, evidence)
             if command.kind is CommandKind.TAKEOVER and isinstance(evidence.facts, CommandFacts):
                 takeover.take_effect(draft, command, seen, evidence.facts.proof.get("run"))
         case Undone():
@@ -106,7 +129,17 @@ def _apply(draft: Draft, finding: Finding, seen: Seen, prompt: str) -> None:
         case CameTrue(wait, how):
             if _open(draft, wait):
                 draft.close_wait(wait, how)
-                draft.wake(WakeKind.DEPENDENCY, how, draft.now)
+                if wait.kind is not WaitKind.LIMIT:
+                    draft.wake(WakeKind.DEPENDENCY, how, draft.now)
+                elif draft.task.standing is Standing.HINDERED:
+                    draft.wake(WakeKind.LIMIT, how, draft.now)
+        case LimitMoved(wait, until, question):
+            if _open(draft, wait):
+                draft.rewait(wait, until, question[:2000])
+        case Asked(command, ask):
+            permission.asked(draft, _now(draft, command), ask)
+        case Unasked(row):
+            permission.unasked(draft, row)
         case CannotComeTrue(wait, why):
             if _open(draft, wait):
                 draft.close_wait(wait, why)
@@ -168,12 +201,23 @@ def _acknowledge(draft: Draft, command: Command, evidence: str) -> None:
             draft.change(unsent_in_row=0)
 
 
+def _accounted(draft: Draft, seen: Seen, evidence: Observation) -> None:
+    """Whose usage the turn takes and what model it is, as far as that is told: limits are the account's."""
+    told = evidence.facts.proof.get("model") if isinstance(evidence.facts, CommandFacts) else None
+    account, model = seen.account or draft.task.account, told or draft.task.model
+    if (account, model) != (draft.task.account, draft.task.model):
+        draft.change(account=account, model=model)
+
+
 def _undone(draft: Draft, finding: Undone) -> None:
     """Nothing happened: the turn costs nothing, what rode in it waits again, and the reason to continue stands."""
     command = _now(draft, finding.command)
     draft.command(command, CommandEvent.PROVEN_UNDONE, detail=finding.reason)
     if command.kind is CommandKind.STEER:
         untaken(draft, command)
+        return
+    if command.kind is CommandKind.ANSWER:
+        permission.not_told(draft, command, finding.reason, revoked=finding.revoked)
         return
     if command.kind is not CommandKind.SEND:
         if finding.mendable and command.kind is CommandKind.CHECK:
@@ -195,7 +239,9 @@ def _undone(draft: Draft, finding: Undone) -> None:
     if draft.task.terminal or ended is None:
         return
     again = pages.refused(draft, finding)
-    if finding.mendable and not again:
+    if hindered.session_gone(finding):
+        hindered.fresh(draft, finding.reason, ended)
+    elif finding.mendable and not again:
         _ask(draft, f"the turn could not be started: {finding.reason}", ended)
     elif wake.unsent_for(row, policy) >= policy.delivery_end:
         _ask(draft, f"no turn could be started for {policy.delivery_end}: {finding.reason}. Shall it be tried?", ended)
@@ -266,6 +312,7 @@ def _cut(
     ended = draft.end_attempt(outcome, detail=why, **fields)
     if ended is None:
         return
+    permission.turn_over(draft, ended, by_itself=False)
     _spend_time(draft, ended)
     draft.look_now()
     if draft.task.terminal:
@@ -330,6 +377,8 @@ def _ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prompt: s
             _check_ended(draft, command, ending)
         case CommandKind.INTERRUPT:
             draft.look_now()
+        case CommandKind.ANSWER:
+            pass  # that it was taken is all there is to it
         case CommandKind.STEER:
             pass  # words have no end of their own; the turn that took them has
         case CommandKind.RECORD | CommandKind.CLAIM | CommandKind.WORKTREE_MAKE | CommandKind.WORKTREE_REMOVE:
@@ -364,11 +413,21 @@ def _turn_ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prom
         _cut(draft, command, AttemptOutcome.INTERRUPTED, seen.found.workspace, why, **facts)
         _report(draft, ending, live, prompt)
         return
+    if ending.hindered is not None:
+        _measure(draft, seen.found.workspace, None, count=False)
+        held_up = hindered.follow(draft, ending.hindered, seen.account, **facts)
+        if held_up is not None:
+            permission.turn_over(draft, held_up, by_itself=False)
+            _spend_time(draft, held_up)
+        _report(draft, ending, live, prompt)
+        return
     said = _read(ending, prompt)
     word = _word(said)
     ended = draft.end_attempt(AttemptOutcome.TURN_END, signal=word, detail=_detail(said), **facts)
     if ended is None:
         return
+    permission.turn_over(draft, ended, by_itself=True)
+    hindered.went_well(draft, seen.account, ended)
     _spend_time(draft, ended)
     _report(draft, ending, live, prompt)
     draft.look_now()
@@ -547,7 +606,7 @@ def _check_ended(draft: Draft, command: Command, ending: Ending) -> None:
 def _side_lost(draft: Draft, command: Command, why: str) -> None:
     """Checks and interruptions are repeatable: a lost one is released by policy, and a check is run again."""
     doubted = _doubted(draft, command, why)
-    if doubted.state is CommandState.AMBIGUOUS:
+    if doubted.state is CommandState.AMBIGUOUS and command.kind is not CommandKind.TAKEOVER:
         draft.command(doubted, CommandEvent.RELEASED, released_by="policy", verdict="lost, and repeatable")
     if command.kind is CommandKind.CHECK:
         _tried(draft, why)

@@ -17,7 +17,7 @@ from typing import assert_never
 from weakref import WeakValueDictionary
 
 from tenuto import prompts
-from tenuto.core import arm, decide, progress, reconcile, replacing, rungs, slots, takeover
+from tenuto.core import arm, decide, permission, progress, reconcile, replacing, rungs, slots, takeover
 from tenuto.core.settle import settle
 from tenuto.engine.concern import concerned
 from tenuto.engine.prompting import Prompter
@@ -26,6 +26,7 @@ from tenuto.model.change import Busy, Commit, Committed, KeyConflict, NotLeader,
 from tenuto.model.command import AttemptOutcome, Command, CommandKind
 from tenuto.model.conversation import Conversation
 from tenuto.model.decision import (
+    AnswerAsk,
     Because,
     CloseReady,
     Continue,
@@ -35,7 +36,9 @@ from tenuto.model.decision import (
     Interrupt,
     OpenCapWait,
     OpenConversation,
+    OpenLimitWait,
     OpenPersonWait,
+    ParkAsks,
     Revoke,
     RunCheck,
     Rung,
@@ -46,11 +49,13 @@ from tenuto.model.decision import (
 from tenuto.model.evidence import CommandFacts, Mark, Observation, Presence, WorkspaceFacts
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.lifecycle import CommandState, DeliveryState
+from tenuto.model.limit import Quiet
 from tenuto.model.reconciliation import Reconciliation, Seen
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import ToolFacts
 from tenuto.model.work import AcceptanceKind, Task, WaitKind
 from tenuto.ports import (
+    Accounted,
     Check,
     Clock,
     Executor,
@@ -63,6 +68,7 @@ from tenuto.ports import (
     Paging,
     PerTask,
     Placed,
+    Reply,
     Steer,
     Steering,
     TakeOver,
@@ -145,6 +151,8 @@ class Cycle:
         self.ring: Callable[[TaskId], None] = lambda _task: None
         #: What looks at the sessions of tool servers; None: nothing here does.
         self.tools: ToolWitness | None = None
+        #: The hours in which nothing goes on by itself after a limit.
+        self.quiet: Quiet | None = None
         self.watch = Watch()
         self._turns: WeakValueDictionary[TaskId, asyncio.Lock] = WeakValueDictionary()
         self._starting = asyncio.Lock()
@@ -196,6 +204,10 @@ class Cycle:
             await self._serve(candidate.task_id)
         return None
 
+    def alone(self, task_id: TaskId) -> asyncio.Lock:
+        """To be held by whoever arms something for a task elsewhere, from before the commit until it is handed over."""
+        return self._turn_of(task_id)
+
     async def _serve(self, task_id: TaskId) -> Rest | None:
         for _ in range(ROUNDS):
             snapshot = self._ledger.snapshot(task_id, self._slots)
@@ -204,10 +216,6 @@ class Cycle:
             seen = await self.look(snapshot)
             now = self._clock.now()
             if await self._settle(seen, now):
-    def alone(self, task_id: TaskId) -> asyncio.Lock:
-        """To be held by whoever arms something for a task elsewhere, from before the commit until it is handed over."""
-        return self._turn_of(task_id)
-
                 continue
             decision = decide.decide(seen, now)
             if decision.intent is None:
@@ -291,7 +299,17 @@ class Cycle:
         apart = self._apart(snapshot)
         connected = self._connected(snapshot) and apart is None
         steerable = self._steerable(snapshot)
-        return Seen(snapshot, found, self.epoch, connected, steerable=steerable, place=place, apart=apart)
+        return Seen(
+            snapshot,
+            found,
+            self.epoch,
+            connected,
+            steerable=steerable,
+            place=place,
+            apart=apart,
+            account=executor.account(snapshot.task.agent) if isinstance(executor, Accounted) else None,
+            quiet_until=self.quiet.until(self._clock.now()) if self.quiet is not None else None,
+        )
 
     def _steerable(self, snapshot: Snapshot) -> bool:
         """Whether the executor that carries the turn under way would put words into it."""
@@ -431,6 +449,12 @@ class Cycle:
                 await self._prepare(arm.sampled(seen, now, new), "sample")
             case OpenCapWait(question, cap):
                 await self._prepare(arm.cap_wait(seen, question, cap, now, new), "cap")
+            case OpenLimitWait():
+                await self._prepare(arm.limit_wait(seen, intent, now, new), "limit")
+            case ParkAsks():
+                await self._prepare(permission.parked(seen, now, new), "park")
+            case AnswerAsk():
+                await self._answer(intent, seen, now)
             case OpenPersonWait(question):
                 await self._prepare(arm.ask(seen, question, now, new), "ask")
             case CloseReady():
@@ -559,6 +583,15 @@ class Cycle:
             return
         written = arm.steer(seen, intent, command_id, text, carried, now, self._mint.new)
         await self._act(written, Steer(text, sent.id, intent.turn), "steer")
+
+    async def _answer(self, intent: AnswerAsk, seen: Seen, now: datetime) -> None:
+        """Tell the program of the turn under way what it asked leave for."""
+        sent = seen.snapshot.live_command
+        text = self._ledger.text(intent.text) if intent.text is not None else None
+        words = text.body if text is not None and text.body is not None else intent.words
+        written = arm.answer(seen, intent, CommandId(self._mint.new("command")), now, self._mint.new)
+        if sent is not None:
+            await self._act(written, Reply(sent.id, intent.request, intent.allow, words), "answer")
 
     # -- orders
 

@@ -14,10 +14,14 @@ from datetime import datetime, timedelta
 
 from tenuto.core import control, delivery, slots
 from tenuto.engine import elsewhere, words
+from tenuto.engine.adopting import Adopting, Lent
 from tenuto.engine.calling import Caller, Done, Effect
-from tenuto.engine.chains import Chains, Helpers
 from tenuto.engine.chaining.hosts import Hosts
+from tenuto.engine.chains import Chains, Helpers
 from tenuto.engine.cycle import Cycle
+from tenuto.engine.hooking import Hooking
+from tenuto.engine.limiting import Limiting
+from tenuto.engine.permitting import Permitting
 from tenuto.engine.reading import EVERY, LISTED, Explained, Shown
 from tenuto.engine.spawning import Source, Spawn, Spawning
 from tenuto.engine.supervising import Supervision
@@ -31,6 +35,7 @@ from tenuto.model.faults import Conflict, Mistake, NoSupervisor, NotAllowed, Ref
 from tenuto.model.ids import CommandId, RunId, TaskId, TextId, WaitId, WakeId
 from tenuto.model.lifecycle import RunState, TaskState
 from tenuto.model.message import MessagePolicy
+from tenuto.model.permission import Verdict
 from tenuto.model.policy import POLICY, Policy
 from tenuto.model.snapshot import Leadership, Role, Snapshot, Token
 from tenuto.model.work import (
@@ -115,7 +120,12 @@ class Desk(Writing):
             ledger, cycle, clock, minter, slots, defaults, self._spawning, sources, fuse or NoFuse(),
             Helpers(self._must_lead, self._replay, self._key, self._in_time, self._rung), hosts,
         )  # fmt: skip
+        self.permitting = Permitting(ledger, minter, self._one, self._replay)
+        self.limiting = Limiting(ledger, clock)
         self.supervision = Supervision(ledger, cycle, clock, minter, slots, self._one, self._must_lead)
+        self.hooking = Hooking(ledger, self.supervision, clock, self._rung)
+        lent = Lent(self._must_lead, self._allowed, self._replay, self._key, self._committed, self._rung)
+        self.adopting = Adopting(ledger, clock, minter, self._executors, sessions, lent)
 
     # -- work
 
@@ -268,6 +278,20 @@ class Desk(Writing):
         self._elsewhere.accept_stranger(name, CommandId(command))
         return done
 
+    async def lift_limit(self, caller: Caller, given: str, key: str | None) -> Done:
+        """Say that a usage limit is over: its tasks go on."""
+        caller.must_operate()
+        self._must_lead()
+        if (replay := self._replay(caller, key, "lift", given)) is not None:
+            return replay
+        commit, result, waiting = self.limiting.lift(self.resolve("limit", given), caller.name)
+        if commit is None:
+            return Done({**result, "changed": False})
+        done = await self._committed(replace(commit, key=self._key(caller, "lift", key, given, result)), result)
+        for task_id in waiting:
+            self._rung(task_id)
+        return done
+
     # -- tokens
 
     def tokens(self) -> tuple[Token, ...]:
@@ -385,11 +409,21 @@ class Desk(Writing):
         return " ".join((how, *named))
 
     async def answer(
-        self, caller: Caller, given: str, body: str, *, wait: str | None = None, key: str | None = None
+        self,
+        caller: Caller,
+        given: str,
+        body: str,
+        *,
+        verdict: Verdict | None = None,
+        wait: str | None = None,
+        key: str | None = None,
     ) -> Done:
-        """Answer the open question of a task (the one named, or the only one)."""
+        """Answer the open question of a task (the one named, or the only one); `verdict` where it asks for leave."""
         caller.must_operate()
         task_id = self.task_id(given)
+        named = self.resolve("wait", wait) if wait is not None else None
+        if (done := await self.permitting.answer(caller, task_id, body, verdict, named, key)) is not None:
+            return done
         self._sized("answer", body)
         waits = [row for row in self._ledger.waits(LISTED, task_id=task_id) if row.kind is not WaitKind.CAP]
         if wait is not None:

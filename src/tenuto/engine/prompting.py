@@ -12,9 +12,11 @@ from datetime import datetime
 
 from tenuto import prompts
 from tenuto.core import arm, decide
+from tenuto.model.conversation import Conversation
 from tenuto.model.ids import CommandId, MessageId, TextId, marker
 from tenuto.model.message import Message, MessageKind
 from tenuto.model.reconciliation import Seen
+from tenuto.model.snapshot import Snapshot
 from tenuto.model.work import Report, ReportKind, Standing
 from tenuto.ports import Reader
 
@@ -96,6 +98,9 @@ class Prompter:
             return [prompts.Recover(found, progress, step), prompts.Assignment(objective)]
         if task.agent.adapter in FORGETFUL:
             return [prompts.Continue(progress, step), prompts.Assignment(objective)]
+        if task.standing is Standing.HINDERED and talk is not None and not _taken_over(snapshot, talk):
+            resumed = prompts.Resume(task.standing_reason or "its program could not go on", progress, step)
+            return [resumed, prompts.Assignment(objective)] if talk.turns == 0 else [resumed]
         if talk is not None and talk.turns == 0:
             told = next((report for report in reports if report.kind is ReportKind.CHECKPOINT), None)
             lines = "\n".join(f"{name}: {value}" for name, value in told.lines) if told else ""
@@ -145,6 +150,11 @@ class Prompter:
     def _body(self, text_id: TextId) -> str:
         text = self._reader.text(text_id)
         return text.body if text is not None and text.body is not None else "(this text is not kept any more)"
+
+
+def _taken_over(snapshot: Snapshot, talk: Conversation) -> bool:
+    """Whether the conversation is a fresh one, which has seen nothing of the turn before."""
+    return snapshot.last is not None and snapshot.last.conversation_id != talk.id
 
 
 def _line(report: Report | None, name: str) -> str:

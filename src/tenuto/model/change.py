@@ -18,7 +18,9 @@ from tenuto.model.evidence import Sample, Sighting
 from tenuto.model.fact import Fact, Scalar
 from tenuto.model.ids import CommandId
 from tenuto.model.merging import Mandate, Proposal, Review
+from tenuto.model.limit import UsageLimit
 from tenuto.model.message import Message
+from tenuto.model.permission import Permission
 from tenuto.model.phase import Phase
 from tenuto.model.snapshot import Registry, Token
 from tenuto.model.work import Report, Run, Task, Text, Wait, Wake
@@ -44,6 +46,8 @@ Row = (
     | Token
     | Chain
     | Link
+    | Permission
+    | UsageLimit
     | Mandate
     | Proposal
     | Review

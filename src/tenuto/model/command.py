@@ -16,9 +16,10 @@ from tenuto.model.work import WakeKind
 
 
 class AttemptOutcome(StrEnum):
-    """How a turn ended. LOST: it cannot be told whether it ever ran."""
+    """How a turn ended. LOST: it cannot be told whether it ever ran. HINDERED: its program could not go on with it."""
 
     TURN_END = "turn_end"
+    HINDERED = "hindered"
     INTERRUPTED = "interrupted"
     UNSENT = "unsent"
     LOST = "lost"
@@ -63,12 +64,14 @@ class CommandKind(StrEnum):
     GATE: a program looks at one commit before it is merged. MERGE: a host merges exactly one commit.
     CLAIM: that a task has a unit is written at its source. WORKTREE_MAKE, WORKTREE_REMOVE: of a checkout of its own.
     TAKEOVER: a tool server gives a session of its own to a new run, so that the old place can call nothing any more.
+    ANSWER: what a program asks leave for is answered.
     """
 
     SEND = "send"
     CHECK = "check"
     INTERRUPT = "interrupt"
     STEER = "steer"
+    ANSWER = "answer"
     RECORD = "record"
     GATE = "gate"
     MERGE = "merge"
@@ -83,7 +86,8 @@ class Command:
     """One side effect outside the database, with the fence it was decided under and the epoch that armed it.
 
     `place` is where its executor keeps its journal: which host, which directory, and which life of that directory.
-    `target` is the turn a steer is meant for, as the executor calls it: no other turn's acknowledgement counts.
+    `target` is the turn a steer is meant for, as the executor calls it: no other turn's acknowledgement counts. Of a
+    takeover it is the session and the run it takes it from, and `digest` is of the workspace as it was seen then.
     """
 
     id: CommandId

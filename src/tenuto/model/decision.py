@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from tenuto.model.ids import AttemptId, CommandId, MessageId
+from tenuto.model.ids import AttemptId, CommandId, LimitId, MessageId, PermissionId, TextId
 from tenuto.model.work import WakeKind
 
 
@@ -121,6 +121,31 @@ class OpenCapWait:
 
 
 @dataclass(frozen=True)
+class OpenLimitWait:
+    """Turn a limit of the account into a wait of this task, which has a turn to make, until a moment of its own."""
+
+    limit: LimitId
+    question: str
+    until: datetime
+
+
+@dataclass(frozen=True)
+class AnswerAsk:
+    """Tell the program of the turn under way what it asked leave for: `words`, or those of `text`, go with a no."""
+
+    permission: PermissionId
+    request: str
+    allow: bool
+    words: str
+    text: TextId | None
+
+
+@dataclass(frozen=True)
+class ParkAsks:
+    """Nobody has answered for long: the programs that wait for leave are told no for now."""
+
+
+@dataclass(frozen=True)
 class OpenPersonWait:
     """Ask a person about what cannot go on by itself."""
 
@@ -143,6 +168,9 @@ Intent = (
     | Sampled
     | Revoke
     | OpenCapWait
+    | OpenLimitWait
+    | AnswerAsk
+    | ParkAsks
     | OpenPersonWait
     | CloseReady
 )

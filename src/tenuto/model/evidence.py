@@ -63,6 +63,47 @@ class How(StrEnum):
     PAGE = "page"
 
 
+class Hindrance(StrEnum):
+    """What kept a program from going on with its turn, by its own word.
+
+    LIMIT: the account's usage is spent until a reset. OVERLOAD: the service does not answer now, and may soon.
+    CONTEXT: nothing more fits into the session. LOGIN: the account is not let in, or has to be paid for.
+    """
+
+    LIMIT = "limit"
+    OVERLOAD = "overload"
+    CONTEXT = "context"
+    LOGIN = "login"
+
+
+@dataclass(frozen=True)
+class Hindered:
+    """What hindered a turn: the program's own sentence, and for a limit its name and when it resets, where that is told.
+
+    `model` is the part of a model's name that the limit is for; None: every model of the account.
+    """
+
+    by: Hindrance
+    text: str
+    name: str | None = None
+    model: str | None = None
+    resets_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A program waits for leave to do something: what exactly, as it says itself.
+
+    `request` is its own name of the question; `fingerprint` is a sha256 (hex) over all that is asked for, so that the
+    same question in another turn has the same one.
+    """
+
+    request: str
+    tool: str
+    what: str
+    fingerprint: str
+
+
 @dataclass(frozen=True)
 class Ending:
     """How a turn ended, as its executor journaled it.
@@ -87,6 +128,7 @@ class Ending:
     tokens_out: int | None = None
     cost: int | None = None
     currency: str | None = None
+    hindered: Hindered | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +140,8 @@ class CommandFacts:
     `launched_here` is true while this very executor knows it started the host and has not seen it end. `unreachable`
     says why the journal could not be asked now: then `mark` is what it said last, and its silence means nothing.
     `proof` names what was seen (ids, counts), never what was said; `turn` in it is what the protocol calls the turn:
-    of a send the one it began, of a steer the one whose acknowledgement was seen.
+    of a send the one it began, of a steer the one whose acknowledgement was seen. `asks` are the questions that its
+    program waits with, None where that was not seen; `retrying` says that it tries its service again by itself.
     """
 
     command_id: CommandId

@@ -68,6 +68,12 @@ class FactKind(StrEnum):
     TOKEN_MADE = "token.made"  # noqa: S105 - the name of an event
     TOKEN_REVOKED = "token.revoked"  # noqa: S105 - the name of an event
     EXECUTOR_SETTLED = "executor.settled"
+    PERMISSION_ASKED = "permission.asked"
+    PERMISSION_ANSWERED = "permission.answered"
+    PERMISSION_PARKED = "permission.parked"
+    LIMIT_MET = "limit.met"
+    LIMIT_OVER = "limit.over"
+    TASK_HINDERED = "task.hindered"
     LATE_WORD = "late.word"
     SAMPLE_TAKEN = "sample.taken"
     CHAIN_STARTED = "chain.started"

@@ -25,6 +25,8 @@ ObservationId = NewType("ObservationId", str)
 TokenId = NewType("TokenId", str)
 ChainId = NewType("ChainId", str)
 LinkId = NewType("LinkId", str)
+PermissionId = NewType("PermissionId", str)
+LimitId = NewType("LimitId", str)
 MandateId = NewType("MandateId", str)
 ProposalId = NewType("ProposalId", str)
 ReviewId = NewType("ReviewId", str)
@@ -49,6 +51,8 @@ LETTERS = {
     "registry": "g",
     "chain": "h",
     "link": "j",
+    "permission": "e",
+    "limit": "l",
     "mandate": "d",
     "proposal": "q",
     "review": "z",

@@ -47,6 +47,17 @@ class Policy:
     check_limit: timedelta = 10 * MIN
     check_tries: int = 3
     interrupt_grace: timedelta = 10 * S
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    permission_wait: timedelta = 30 * MIN
+    limit_buffer: timedelta = 60 * S
+    limit_jitter: timedelta = 30 * S
+    limit_lead: timedelta = 120 * S
+    limit_unknown: tuple[timedelta, ...] = (5 * MIN, 15 * MIN, 30 * MIN, 60 * MIN)
+    limit_tries: int = 12
+    overload_retry: tuple[timedelta, ...] = (30 * S, 120 * S, 300 * S, 900 * S)
+    overload_tries: int = 12
+    fresh_sessions: int = 3
     slot_rest: timedelta = 10 * MIN
     pending_tasks: int = 48
     pending_life: timedelta = 240 * MIN
@@ -60,6 +71,10 @@ class Policy:
     suspect_hard: timedelta = 600 * S
     page_fresh: timedelta = 30 * S
     network_fresh: timedelta = 30 * S
+    merge_facts: timedelta = 30 * S
+    merge_rate: int = 4
+    merge_window: timedelta = H
+    reviews: int = 10
     message_bytes: int = 64 * 1024
     objective_bytes: int = 256 * 1024
     prompt_bytes: int = 320 * 1024
@@ -71,10 +86,6 @@ POLICY = Policy()
 
 @dataclass(frozen=True)
 class Keeping:
-    merge_facts: timedelta = 30 * S
-    merge_rate: int = 4
-    merge_window: timedelta = H
-    reviews: int = 10
     """How long a registry keeps what nobody needs any more for going on; the newest event always stays.
 
     `texts` counts from the end of their task, `samples` are the newest of each task, `keys` the idempotency keys,

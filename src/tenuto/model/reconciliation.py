@@ -34,7 +34,10 @@ class Begun:
 
 @dataclass(frozen=True)
 class Undone:
-    """Proven: nothing happened and nothing can happen any more. `mendable`: only a person can mend the reason."""
+    """Proven: nothing happened and nothing can happen any more. `mendable`: only a person can mend the reason.
+
+    `why` is the executor's own word for the reason, where it has one.
+    """
 
     command: Command
     reason: str
@@ -150,6 +153,30 @@ class Flawed:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """The program of a turn under way waits for leave, and nobody here knew."""
+
+    command: Command
+    ask: Ask
+
+
+@dataclass(frozen=True)
+class Unasked:
+    """The program does not wait with a question any more, and it was not this registry that answered."""
+
+    permission: Permission
+
+
+@dataclass(frozen=True)
+class LimitMoved:
+    """The limit that a wait is for stands until another moment than is written in it."""
+
+    wait: Wait
+    until: datetime
+    question: str
+
+
+@dataclass(frozen=True)
 class CheckpointDue:
     """So much active work has gone by without a structured report that one is to be asked for."""
 
@@ -170,6 +197,9 @@ Finding = (
     | ChildrenEnded
     | News
     | Flawed
+    | Asked
+    | Unasked
+    | LimitMoved
     | CheckpointDue
 )
 
@@ -196,7 +226,7 @@ class Reconciliation:
 class Seen:
     """All that a ladder may look at: the registry's snapshot, what was found outside, and our own standing.
 
-    `epoch` is None when this process does not lead (a reader explaining). `steerable`: the executor can put words
+    `account` is whose usage the next turn would take, `quiet_until` when the quiet hours of now end. `epoch` is None when this process does not lead (a reader explaining). `steerable`: the executor can put words
     into the very turn that is under way. `place` is where the executor is that would
     carry the next turn; `apart` names the host that what is under way runs on, when nobody can look there from here.
     """
@@ -209,3 +239,5 @@ class Seen:
     steerable: bool = False
     place: str | None = None
     apart: str | None = None
+    account: str | None = None
+    quiet_until: datetime | None = None

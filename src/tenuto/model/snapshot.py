@@ -18,7 +18,9 @@ from tenuto.model.fact import Event
 from tenuto.model.ids import TaskId, TokenId
 from tenuto.model.leadership import Leadership
 from tenuto.model.lifecycle import TaskState
+from tenuto.model.limit import UsageLimit
 from tenuto.model.message import Message
+from tenuto.model.permission import Permission
 from tenuto.model.work import Run, Task, Wait, Wake
 
 __all__ = ["InLine", "Leadership", "Registry", "Role", "Snapshot", "Token"]
@@ -26,7 +28,7 @@ __all__ = ["InLine", "Leadership", "Registry", "Role", "Snapshot", "Token"]
 
 @dataclass(frozen=True)
 class Registry:
-    """The registry itself: its identity, and the operator's hold on everything."""
+    """The registry itself: its identity, the operator's hold on everything, and the stop of chains that merge."""
 
     id: str
     revision: int
@@ -98,7 +100,8 @@ class Snapshot:
     `others` are the states of tasks that open waits hang on.
     `released` is the send of the last attempt where a verdict settled it and not evidence: it is still looked at.
     `sightings` are the newest 64 of recorded evidence, newest first.
-    `heir` is the candidate that an open takeover is meant for.
+    `permissions` are the questions of the task's programs that are not closed, oldest first; `limits` are the usage
+    limits that stand, of every account. `heir` is the candidate that an open takeover is meant for.
     `children` are the task's own where an open wait hangs on them, `news` the run's next events where the task is its
     coordinator, and `spent` what the run has spent where it has a cap.
     """
@@ -126,3 +129,5 @@ class Snapshot:
     spent: Spent = field(default_factory=Spent)
     line: tuple[InLine, ...] = ()
     heir: Conversation | None = None
+    permissions: tuple[Permission, ...] = ()
+    limits: tuple[UsageLimit, ...] = ()

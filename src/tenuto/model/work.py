@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from tenuto.model.health import Assessment
-from tenuto.model.ids import AttemptId, ReportId, RunId, TaskId, TextId, WaitId, WakeId
+from tenuto.model.ids import AttemptId, ConversationId, ReportId, RunId, TaskId, TextId, WaitId, WakeId
 from tenuto.model.lifecycle import RunState, TaskState
 from tenuto.model.policy import Policy
 from tenuto.model.tools import ToolBinding
@@ -101,6 +101,7 @@ class DispositionSource(StrEnum):
     AGENT = "agent"
     OPERATOR = "operator"
     COORDINATOR = "coordinator"
+    SUPERVISOR = "supervisor"
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,10 @@ class Progress:
 
 
 class Standing(StrEnum):
-    """How the last turn left the task; decides which prompt comes next."""
+    """How the last turn left the task; decides which prompt comes next.
+
+    HINDERED: its program could not go on, by a limit, a service that did not answer, or a session that is full.
+    """
 
     NEW = "new"
     WORKING = "working"
@@ -152,6 +156,7 @@ class Standing(StrEnum):
     BLOCKED = "blocked"
     SILENT = "silent"
     CUT_SHORT = "cut_short"
+    HINDERED = "hindered"
 
 
 @dataclass(frozen=True)
@@ -170,6 +175,10 @@ class Task:
     after a grace, `unattended` whether somebody can be asked. `slot_from` is the task whose slot passes to this one.
     `queued_at` is since when it stands in line for a slot; None: it does not. `ready_at` and `ready_note` are the
     agent's signal that its work can be closed.
+
+    `account` is whose usage its turns take and `model` what its program says it works with, once it has said.
+    `overloads` counts turns in a row that a service's overload ended, `fresh_sessions` those in a row that found their
+    session full or gone; `session_over` is the conversation whose session that was.
 
     `tools` are the sessions of tool servers that work for it, `health` the judgement of the evidence when it last came
     to rest.
@@ -229,6 +238,11 @@ class Task:
     queued_at: datetime | None = None
     ready_at: datetime | None = None
     ready_note: str | None = None
+    account: str | None = None
+    model: str | None = None
+    overloads: int = 0
+    fresh_sessions: int = 0
+    session_over: ConversationId | None = None
 
     @property
     def terminal(self) -> bool:
@@ -330,11 +344,12 @@ class TextKind(StrEnum):
     PROMPT = "prompt"
     MESSAGE = "message"
     ANSWER = "answer"
+    SWEEP = "sweep"
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text of our own (an assignment, a prompt, a message, an answer) with its sha256 digest in hex.
+    """A text of our own (an assignment, a prompt, a message, an answer, a sweep) with its sha256 digest in hex.
 
     `body` is None once its retention has passed; the digest stays.
     """

@@ -49,6 +49,15 @@ class Recover:
 
 
 @dataclass(frozen=True, slots=True)
+class Resume:
+    """The turn after one that a limit, or a service that did not answer, stopped; `why` is a sentence."""
+
+    why: str
+    progress: str = ""
+    next_step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HandOver:
     """The first turn of a fresh conversation for a task that another one held."""
 
@@ -104,7 +113,7 @@ class Checkpoint:
     """A request for a structured status report."""
 
 
-Main = First | Continue | Recover | HandOver
+Main = First | Continue | Recover | Resume | HandOver
 Rider = Assignment | Answer | FailedCheck | Reminder | Message | Checkpoint
 Part = Main | Rider
 
@@ -139,7 +148,7 @@ class TemplateError(ValueError):
 # --- templates --------------------------------------------------------------------------------------
 
 NAMES = (
-    *("first", "continue", "recover", "hand-over"),
+    *("first", "continue", "recover", "resume", "hand-over"),
     *("assignment", "answer", "failed-check", "reminder", "delivery", "message", "checkpoint", "contract"),
 )
 """Every template of this room, in the order in which they stand in a prompt."""
@@ -223,6 +232,9 @@ def _values(part: Part) -> tuple[str, dict[str, str]]:
         case Recover(findings, progress, next_step):
             told = {"findings": _clean(_list(findings))}
             return "recover", told | {"progress": _clean(progress), "next_step": _clean(next_step)}
+        case Resume(why, progress, next_step):
+            told = {"why": _line(why), "progress": _clean(progress), "next_step": _clean(next_step)}
+            return "resume", told
         case HandOver(objective, progress, next_step, report):
             told = {"objective": _clean(objective), "report": _clean(report)}
             return "hand-over", told | {"progress": _clean(progress), "next_step": _clean(next_step)}

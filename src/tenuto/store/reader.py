@@ -37,7 +37,9 @@ from tenuto.model.ids import (
 )
 from tenuto.model.lifecycle import AttemptState, CommandState, TaskState
 from tenuto.model.merging import Mandate, Proposal, Review
+from tenuto.model.limit import UsageLimit
 from tenuto.model.message import Message
+from tenuto.model.permission import Permission
 from tenuto.model.phase import Phase
 from tenuto.model.policy import Keeping
 from tenuto.model.snapshot import InLine, Leadership, Registry, Snapshot, Spent, Token
@@ -60,6 +62,8 @@ PAGE = 500
 CHILDREN = 2000
 #: How many reconciliations a snapshot carries.
 SAMPLES = 3
+PERMISSIONS = 100
+LIMITS = 100
 #: How many recorded observations a snapshot carries.
 SIGHTINGS = 64
 #: The most tasks in line for a slot that are looked at; who stands behind them waits until they are fewer.
@@ -72,7 +76,7 @@ _TEN: ColumnClause[int] = literal_column("10")
 _ZERO: ColumnClause[int] = literal_column("0")  # Core would make a parameter of the offset it leaves out
 #: Orders few rows by id without inviting the database to walk an index of all rows in that order.
 _BY_ID: ColumnClause[str] = literal_column("id || ''")
-_TABLES_OF_KINDS = {"reconciliation": "sample", "observation": "sighting"}
+_TABLES_OF_KINDS = {"reconciliation": "sample", "observation": "sighting", "limit": "usagelimit"}
 
 
 def _of(shape: Shape[Any], *rules: Any) -> Select[Any]:
@@ -148,6 +152,7 @@ _LINE = (
     .limit(_LIMIT)
     .offset(_ZERO)
 )
+_BOUND = _of(tables.CONVERSATION, _is(tables.CONVERSATION, "identity"), text(tables.ACTIVE_LEASE))
 _ACTIVE = _oldest(tables.TASK, text(tables.ACTIVE_TASK))
 _TWINS = (
     select(*(tables.task.c[name] for name in tables.TASK.columns))
@@ -173,6 +178,11 @@ _WAITING_SPAWNS = (
     .select_from(tables.task)
 )
 _NAMED = _oldest(tables.TOKEN, text("name IS NOT NULL"))
+_OPEN_PERMISSIONS = _oldest(tables.PERMISSION, _is(tables.PERMISSION, "task_id"), text("closed_at IS NULL"))
+_PERMISSIONS = _newest(tables.PERMISSION, _is(tables.PERMISSION, "task_id"))
+_OPEN_LIMITS = _oldest(tables.LIMIT, text("closed_at IS NULL"))
+_LIMITS = _newest(tables.LIMIT)
+_TOKENS_OF = _oldest(tables.TOKEN, text("revoked_at IS NULL"), _is(tables.TOKEN, "task_id"))
 _STATE = select(tables.task.c.state).where(_is(tables.TASK, "id"))
 _LOOKED = tables.task.c.look_at
 _DUE = (
@@ -370,6 +380,8 @@ class TableReader:
                 slots=slots,
                 others=_others(look, waits),
                 line=_line(look, LINE) if task.state is TaskState.PENDING else (),
+                permissions=look.all(tables.PERMISSION, _OPEN_PERMISSIONS, task_id=task_id, most=PERMISSIONS),
+                limits=look.all(tables.LIMIT, _OPEN_LIMITS, most=LIMITS),
                 released=look.one(tables.COMMAND, _RELEASED, attempt_id=last.id, most=1) if last else None,
                 children=_children(look, task, waits),
                 news=look.all(tables.EVENT, _NEWS, run_id=run.id, after=task.informed, most=PAGE)
@@ -420,6 +432,10 @@ class TableReader:
 
     def conversations(self, task_id: TaskId) -> tuple[Conversation, ...]:
         return self._all(tables.CONVERSATION, _CONVERSATIONS, task_id=task_id)
+
+    def bound_to(self, identity: str) -> TaskId | None:
+        found = self._one(tables.CONVERSATION, _BOUND, identity=identity)
+        return found.task_id if found is not None else None
 
     def attempts(self, task_id: TaskId, limit: int) -> tuple[Attempt, ...]:
         return self._all(tables.ATTEMPT, _ATTEMPTS, task_id=task_id, most=limit)
@@ -505,6 +521,15 @@ class TableReader:
         with self._looking() as look:
             found = look.cells(_REPLAYED, scope=scope, key=key, since=0 if since is None else moment(since))
             return (str(found[0][0]), read_document(found[0][1])) if found else None
+
+    def permissions(self, task_id: TaskId, limit: int) -> tuple[Permission, ...]:
+        return self._all(tables.PERMISSION, _PERMISSIONS, task_id=task_id, most=limit)
+
+    def limits(self, limit: int, *, only_open: bool = True) -> tuple[UsageLimit, ...]:
+        return self._all(tables.LIMIT, _OPEN_LIMITS if only_open else _LIMITS, most=limit)
+
+    def tokens_of(self, task_id: TaskId) -> tuple[Token, ...]:
+        return self._all(tables.TOKEN, _TOKENS_OF, task_id=task_id, most=NAMED)
 
     def chain(self, chain_id: ChainId) -> Chain | None:
         return self._one(tables.CHAIN, _ONE["chain"], id=chain_id)

@@ -32,7 +32,9 @@ from tenuto.model.lifecycle import (
     WorktreeState,
 )
 from tenuto.model.merging import Mandate, Proposal, Review
+from tenuto.model.limit import UsageLimit
 from tenuto.model.message import Message
+from tenuto.model.permission import Permission
 from tenuto.model.phase import Phase
 from tenuto.model.snapshot import Leadership, Registry, Token
 from tenuto.model.work import Report, Run, Task, TextKind, Wait, Wake
@@ -49,6 +51,7 @@ WAIT, WAKE, REPORT, TEXT = Shape(Wait), Shape(Wake), Shape(Report), Shape(Words)
 SAMPLE, SIGHTING, TOKEN, EVENT = Shape(Sample), Shape(Sighting), Shape(Token), Shape(Event)
 CHAIN, LINK, WORKTREE, PHASE = Shape(Chain), Shape(Link), Shape(Worktree), Shape(Phase)
 MANDATE, PROPOSAL, REVIEW = Shape(Mandate), Shape(Proposal), Shape(Review)
+PERMISSION, LIMIT = Shape(Permission), Shape(UsageLimit)
 
 #: Every row type that can be put, parents before their children: the order in which one commit writes them.
 ORDER: tuple[Shape[Any], ...] = (
@@ -68,6 +71,8 @@ ORDER: tuple[Shape[Any], ...] = (
     TOKEN,
     CHAIN,
     LINK,
+    PERMISSION,
+    LIMIT,
     MANDATE,
     PROPOSAL,
     REVIEW,
@@ -116,6 +121,12 @@ _PARENTS: Mapping[str, str] = {
     "link.predecessor": "task.id",
     "link.task_id": "task.id",
     "link.command_id": "command.id",
+    "permission.task_id": "task.id",
+    "permission.attempt_id": "attempt.id",
+    "permission.command_id": "command.id",
+    "permission.wait_id": "wait.id",
+    "permission.words": "text.id",
+    "usagelimit.met_by": "task.id",
     "mandate.chain_id": "chain.id",
     "proposal.chain_id": "chain.id",
     "proposal.task_id": "task.id",
@@ -311,6 +322,20 @@ review = _table(
     _check("review_said_at", _both("verdict", "said_at")),
 )
 
+permission = _table(
+    PERMISSION,
+    _check("permission_answered_by_somebody", "(verdict IS NULL) = (answered_by IS NULL)"),
+    _check("permission_answered_at", _both("verdict", "answered_at")),
+    _check("permission_closed_somehow", _both("closed_at", "outcome")),
+    _check("permission_fingerprint_is_sha256", "length(fingerprint) = 64"),
+    _check("permission_told_something", _implies("told_at IS NOT NULL", "verdict IS NOT NULL OR parked_at IS NOT NULL")),
+)
+usagelimit = _table(
+    LIMIT,
+    _check("usagelimit_closed_by_something", _both("closed_at", "closed_by")),
+    _check("usagelimit_counts", "met >= 1"),
+)
+
 hold = Table(
     "hold",
     METADATA,
@@ -379,6 +404,8 @@ UNIQUE = (
     _index("one_review_per_task", review.c.task_id, unique=True),
     _index("one_review_per_number", review.c.proposal_id, review.c.number, unique=True),
     _index("one_review_at_a_time", review.c.proposal_id, unique=True, where="verdict IS NULL"),
+    _index("one_question_per_request", permission.c.command_id, permission.c.request, unique=True),
+    _index("one_limit_per_account", usagelimit.c.account, usagelimit.c.name, unique=True, where="closed_at IS NULL"),
     _index("one_task_per_unit", link.c.place, link.c.unit, unique=True, where="recorded_at IS NULL"),
 )
 #: What makes a look cost what is due, not what exists.
@@ -409,6 +436,10 @@ SEARCHED = (
     _index("worktree_of_chain", worktree.c.chain_id, worktree.c.id, where="chain_id IS NOT NULL"),
     _index("worktree_there", worktree.c.id, where=STANDING_WORKTREE),
     _index("proposal_of_chain", proposal.c.chain_id, proposal.c.id),
+    _index("permission_open", permission.c.task_id, permission.c.id, where="closed_at IS NULL"),
+    _index("permission_of_task", permission.c.task_id, permission.c.id),
+    _index("usagelimit_open", usagelimit.c.id, where="closed_at IS NULL"),
+    _index("token_of_task", token.c.task_id, token.c.id, where="revoked_at IS NULL"),
     _index("link_not_done", link.c.chain_id, link.c.unit, where=NOT_DONE),
     _index("event_of_task", event.c.task_id, event.c.n, where="task_id IS NOT NULL"),
     _index("event_of_run", event.c.run_id, event.c.n, where="run_id IS NOT NULL"),

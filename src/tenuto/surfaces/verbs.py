@@ -19,9 +19,10 @@ from tenuto.engine.tokens import Wanted
 from tenuto.model.faults import Mistake, NotAllowed
 from tenuto.model.ids import CommandId
 from tenuto.model.message import MessagePolicy
+from tenuto.model.permission import Verdict
 from tenuto.model.snapshot import Role
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume, ReportKind, WaitKind
-from tenuto.surfaces import chaining, present, supervising
+from tenuto.surfaces import adopting, chaining, present, supervising, waiting
 from tenuto.surfaces.parameters import (
     PAGE,
     After,
@@ -197,10 +198,14 @@ class Waiting(OneTask):
 
 
 class Answered(OneTask):
-    """An answer; `wait` names the question where there are several."""
+    """An answer; `wait` names the question where there are several.
 
-    answer: Said
+    `verdict` answers a question of leave: this once, this very wish for the whole task, or no, with the words of `answer`.
+    """
+
+    answer: Said | None = None
     wait: Name | None = None
+    verdict: Literal["allow", "allow_task", "deny"] | None = None
 
 
 class Completed(OneTask):
@@ -444,7 +449,10 @@ async def _wait(desk: Desk, caller: Caller, params: Waiting, key: str | None) ->
 
 
 async def _answer(desk: Desk, caller: Caller, params: Answered, key: str | None) -> Answer:
-    return present.done("task.answer", await desk.answer(caller, params.task, params.answer, wait=params.wait, key=key))
+    verdict = Verdict(params.verdict) if params.verdict is not None else None
+    said = params.answer or ""
+    done = await desk.answer(caller, params.task, said, verdict=verdict, wait=params.wait, key=key)
+    return present.done("task.answer", done)
 
 
 async def _complete(desk: Desk, caller: Caller, params: Completed, key: str | None) -> Answer:
@@ -575,7 +583,9 @@ VERBS: Mapping[str, Verb] = {
         Verb("command.reconcile", "Look again at what a command hangs on", OneCommand, _reconcile),
         Verb("command.release", "Give a verdict on an ambiguous command", Released, _release),
         *supervising.VERBS.values(),
+        *waiting.VERBS.values(),
         *chaining.VERBS.values(),
+        *adopting.VERBS.values(),
     )
 }
 

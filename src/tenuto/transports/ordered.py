@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, Final, assert_never
 
 from tenuto.model.ids import SHAPE, CommandId
-from tenuto.ports import Check, Halt, Order, Steer, TakeOver, Turn
+from tenuto.ports import Check, Halt, Order, Reply, Steer, TakeOver, Turn
 
 PROGRAM: Final = "program"
 """The adapter of a plain program, which is not said."""
@@ -43,6 +43,8 @@ def payload_of(order: Order) -> Mapping[str, object]:
             return {"type": "halt", "target": target, "grace": grace.total_seconds()}
         case Steer(text, target, turn):
             return {"type": "steer", "text": text, "target": target, "turn": turn}
+        case Reply(target, request, allow, words):
+            return {"type": "reply", "target": target, "request": request, "allow": allow, "words": words}
         case TakeOver():
             raise NotAnOrder("a tool server is asked from here, never through another executor")
         case _ as never:
@@ -61,6 +63,10 @@ def order_of(payload: Mapping[str, object]) -> Order:
             return Halt(_target(payload), _duration(payload, "grace"))
         case "steer":
             return Steer(_text(payload, "text"), _target(payload), _text(payload, "turn"))
+        case "reply":
+            if not isinstance(allow := payload.get("allow"), bool):
+                raise NotAnOrder("allow is no truth")
+            return Reply(_target(payload), _text(payload, "request"), allow, _text(payload, "words"))
         case other:
             raise NotAnOrder(f"there is no order of type {str(other)[:64]!r}")
 

@@ -182,6 +182,7 @@ def _away(command: Command, before: wire.CommandSeen | None, why: str) -> Comman
     known = before if before is not None else nothing
     if known.mark not in (Mark.FAILED, Mark.REVOKED, Mark.ENDED):
         known = replace(known, performer=Presence.UNKNOWN, agent=Presence.UNKNOWN, at_work=False)
+    known = replace(known, asks=None, retrying=None)
     return replace(_facts(command, known), unreachable=why)
 
 
@@ -198,6 +199,8 @@ def _facts(command: Command, told: wire.CommandSeen) -> CommandFacts:
         ending=told.ending,
         marked_at=told.marked_at,
         proof=told.proof,
+        asks=told.asks,
+        retrying=told.retrying,
     )
 
 

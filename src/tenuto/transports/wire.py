@@ -16,6 +16,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar, Final
 
+from tenuto.model.evidence import Ask as Asking
 from tenuto.model.evidence import Ending, Mark, Presence, Rank
 from tenuto.model.ids import AttemptId, CommandId, TaskId
 from tenuto.transports import values
@@ -112,7 +113,8 @@ class Entry:
 class CommandSeen:
     """What an executor sees of one command now. `proof` names what it saw (ids, counts), never what was said.
 
-    `at_work`: the executor has the order in hand, whether its journal says so yet or not.
+    `at_work`: the executor has the order in hand, whether its journal says so yet or not. `asks` are the questions that
+    the program of a turn waits with, absent where it cannot be told; `retrying` is what it tries again by itself.
     """
 
     mark: Mark
@@ -124,6 +126,8 @@ class CommandSeen:
     marked_at: datetime | None = None
     proof: Mapping[str, str] = field(default_factory=dict)
     at_work: bool = False
+    asks: tuple[Asking, ...] | None = None
+    retrying: str | None = None
 
 
 @dataclass(frozen=True)

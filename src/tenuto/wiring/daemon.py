@@ -134,6 +134,7 @@ async def assembled(
     surroundings = Surroundings(str(settings.socket), str(settings.spool), str(settings.home or ""))
     cycle = Cycle(ledger, executors, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots)
     cycle.tools = tool_witness(settings, clock)
+    cycle.quiet = settings.quiet
     wheel = Wheel(cycle, ledger, clock, fuse)
     wheels.append(wheel)
     me = myself(settings, minter, clock)
@@ -195,6 +196,7 @@ def reading_desk(settings: Settings) -> tuple[Desk, Callable[[], None]]:
     executors = {executor.name: executor}
     cycle = Cycle(reader, executors, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots)
     cycle.tools = tool_witness(settings, clock)
+    cycle.quiet = settings.quiet
     desk = Desk(
         reader,
         cycle,

@@ -27,6 +27,7 @@ from tenuto.surfaces.cli import (
     supervision,
     tokens,
     understanding,
+    waiting,
     watching,
     words,
     work,
@@ -79,7 +80,8 @@ program = typer.Typer(
 )
 ROOMS = (
     *(service, tokens, hosting, running, spawning, work),
-    *(understanding, words, chains, supervision, executors, watching, extension, outside, proofs),
+    *(understanding, words, chains, supervision, executors, waiting, watching),
+    *(adopting, hooks, extension, outside, proofs),
 )
 for room in ROOMS:
     program.add_typer(room.commands)

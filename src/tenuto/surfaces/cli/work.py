@@ -232,14 +232,26 @@ def answer(
         str | None,
         typer.Option("--wait", metavar="WAIT", help="Which question, where there are several.", show_default=False),
     ] = None,
+    allow: Annotated[bool, typer.Option("--allow", help="Yes, this once, to what it asks leave for.")] = False,
+    allow_for_task: Annotated[
+        bool, typer.Option("--allow-for-task", help="Yes, to this very thing whenever the task asks again.")
+    ] = False,
+    deny: Annotated[bool, typer.Option("--deny", help="No; words from --file are told along with it.")] = False,
     key: Key = None,
     as_json: AsJson = False,
 ) -> int:
     """Answer a task's open question; the task goes on with the answer."""
     this = front(context, as_json)
     named = this.task(task)
-    body = texts.read(file, "answer", "--file")
-    return this.done(this.door.change("task.answer", {"task": named, "answer": body, "wait": wait}, key))
+    chosen = [word for word, said in (("allow", allow), ("allow_task", allow_for_task), ("deny", deny)) if said]
+    if len(chosen) > 1:
+        raise Failure("mistake", "--allow, --allow-for-task and --deny exclude each other")
+    params: dict[str, object] = {"task": named, "wait": wait}
+    if chosen:
+        params["verdict"] = chosen[0]
+    if not chosen or file is not None:
+        params["answer"] = texts.read(file, "answer", "--file")
+    return this.done(this.door.change("task.answer", params, key))
 
 
 @commands.command(rich_help_panel=PANEL)

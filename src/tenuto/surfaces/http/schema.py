@@ -56,6 +56,8 @@ TELLS = {
     "orchestrate": ("selected", "considered", "at", "text"),
     "tool.list": ("sessions",),
     "job.list": ("jobs",),
+    "limit.list": ("limits",),
+    "permission.list": ("permissions",),
     "chain.list": ("chains",),
     "chain.status": ("chain", "links", "older", "next"),
     "chain.next": ("chain", "state", "standing", "unit", "mine", "left", "because", "notes", "envelope", "prompt"),

@@ -7,13 +7,16 @@ is not given a new one in its place.
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from tenuto import __version__
+from tenuto.core import hindrances
+from tenuto.model.evidence import Hindrance
 from tenuto.transports.agents import events as said
-from tenuto.transports.agents.channel import Decide, NotOpened, Start
+from tenuto.transports.agents.channel import NotOpened, Start
 from tenuto.transports.agents.events import Event, short
 from tenuto.transports.agents.program import NotStarted, Program
 from tenuto.transports.agents.rpc import Calls, RpcError, refusal
@@ -78,9 +81,10 @@ class Reading:
     def ended(self, answer: Json) -> list[Event]:
         """The end of the turn, as the prompt was answered."""
         if isinstance(error := answer.get("error"), dict):
-            code, text = str(error.get("code")), short(error.get("message"))
+            code, data = str(error.get("code")), error.get("data")
+            more = f" ({json.dumps(data, ensure_ascii=False)})" if data else ""
             end = said.TurnEnded(self.turn or "", "error", failed=True)
-            return [*self.began(), *self.words(), said.Failure(code, text), end]
+            return [*self.began(), *self.words(), _failure(code, short(f"{error.get('message')}{more}")), end]
         result = answer.get("result")
         stop = str(result.get("stopReason")) if isinstance(result, dict) else "unknown"
         usage = result.get("usage") if isinstance(result, dict) else None
@@ -93,9 +97,9 @@ class Reading:
 class Acp:
     """Implements `Channel`."""
 
-    def __init__(self, start: Start, decide: Decide) -> None:
+    def __init__(self, start: Start) -> None:
         self._start = start
-        self._decide = decide
+        self._asks: dict[str, tuple[object, list[Json]]] = {}
         self._reading = Reading()
         self._queue: deque[Event] = deque()
         self._calls: Calls | None = None
@@ -190,28 +194,48 @@ class Acp:
             await self._calls.answer(request, None)
             return []
         rows = params.get("options")
-        options = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        options: list[Json] = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
         call = params.get("toolCall")
-        title = short(call.get("title")) if isinstance(call, dict) and call.get("title") else "use a tool"
-        question = said.PermissionAsked(
-            str(request),
-            f"it wants to: {title}",
-            title,
-            tuple((str(row.get("optionId")), str(row.get("name"))) for row in options),
-        )
-        allowed = await self._decide(question)
-        wanted = ("allow_once",) if allowed else ("reject_once", "reject_always")
+        about = call if isinstance(call, dict) else {}
+        tool, title = short(about.get("kind") or "tool"), short(about.get("title") or "it does not say what exactly")
+        self._asks[str(request)] = request, options
+        wish = [title, about.get("rawInput"), about.get("locations")]
+        asked = said.PermissionAsked(str(request), tool, title, said.print_of(tool, wish))
+        return [*self._reading.began(), asked]
+
+    async def answer(self, request: str, allow: bool, words: str) -> bool:
+        if self._calls is None:
+            raise ConnectionError("the program is not there")
+        if request not in self._asks:
+            return False
+        named, options = self._asks.pop(request)
+        wanted = ("allow_once",) if allow else ("reject_once", "reject_always")
         chosen = next((row for kind in wanted for row in options if row.get("kind") == kind), None)
-        if chosen is None:
-            await self._calls.answer(request, {"outcome": {"outcome": "cancelled"}})
-        else:
-            picked = {"outcome": "selected", "optionId": chosen.get("optionId")}
-            await self._calls.answer(request, {"outcome": picked})
-        began = self._reading.began()
-        return [*began, question, said.PermissionSettled(str(request), allowed and chosen is not None)]
+        if chosen is None and allow:
+            self._asks[request] = named, options
+            return False  # it offers nothing that would allow this once and no more
+        picked = {"outcome": "selected", "optionId": chosen.get("optionId")} if chosen else {"outcome": "cancelled"}
+        await self._calls.answer(named, {"outcome": picked})
+        return True
 
     async def close(self, grace: float) -> bool:
         return await self.program.close(grace) if self.program is not None else True
+
+
+def _failure(code: str, text: str) -> Event:
+    match hindrances.of("acp", [code], text):
+        case Hindrance.LIMIT:
+            return said.Limited(text)
+        case Hindrance.OVERLOAD:
+            return said.Overloaded(text)
+        case Hindrance.CONTEXT:
+            return said.ContextFull(text)
+        case Hindrance.LOGIN:
+            return said.LoggedOut(text)
+        case None:
+            return said.Failure(code, text)
+        case _ as never:
+            assert_never(never)
 
 
 def _usage(usage: object) -> said.Usage:

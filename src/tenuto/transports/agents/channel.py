@@ -6,20 +6,12 @@ the turn is over, so that the program's environment is that turn's own. Each pro
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from tenuto.transports.agents.events import Event, PermissionAsked
+from tenuto.transports.agents.events import Event
 from tenuto.transports.agents.program import Program
-
-Decide = Callable[[PermissionAsked], Awaitable[bool]]
-"""Answers what a program asks leave for. Nobody to ask is no: see `nobody`."""
-
-
-async def nobody(_: PermissionAsked) -> bool:
-    """The answer where nobody can be asked: no."""
-    return False
 
 
 class NotOpened(Exception):
@@ -65,8 +57,16 @@ class Channel(Protocol):
         """Ask it to cut its turn short; that it did is an event."""
         ...
 
+    async def answer(self, request: str, allow: bool, words: str) -> bool:
+        """Answer what the program waits for leave with; False where it does not wait with that (any more).
+
+        That it was answered is an event. Where the answer can carry no `words`, they are not said here.
+        ConnectionError when the program is gone.
+        """
+        ...
+
     async def hear(self) -> Event:
-        """The next event; after the last one Closed, for ever."""
+        """The next event; after the last one Closed, for ever. What is asked is an event, and keeps nothing else."""
         ...
 
     async def close(self, grace: float) -> bool:
@@ -74,5 +74,5 @@ class Channel(Protocol):
         ...
 
 
-Make = Callable[[Start, Decide], Channel]
+Make = Callable[[Start], Channel]
 """Makes a program's channel; nothing is started yet."""

@@ -8,14 +8,17 @@ sub-agents, its thinking and what its tools print are not.
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
+from tenuto.core import hindrances
+from tenuto.model.evidence import Hindrance
 from tenuto.transports.agents import events as said
-from tenuto.transports.agents.channel import Decide, NotOpened, Start
+from tenuto.transports.agents.channel import NotOpened, Start
 from tenuto.transports.agents.events import Event, short
 from tenuto.transports.agents.program import NotStarted, Program
 
@@ -28,6 +31,8 @@ FOLLOWS_WITHIN: Final = 10.0
 FLAGS: Final = (
     "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--replay-user-messages",
 )  # fmt: skip
+ASKING: Final = "--permission-prompt-tool"
+"""What makes it ask us for leave, in its own stream, where its settings neither allow nor forbid."""
 
 Json = Mapping[str, Any]
 
@@ -56,7 +61,7 @@ class Reading:
             case "assistant" if line.get("parent_tool_use_id") is None:
                 return self._assistant(line)
             case "rate_limit_event":
-                return _limit(line.get("rate_limit_info"))
+                return _limit(line.get("rate_limit_info"), None)
             case "result":
                 return self._result(line)
             case _:
@@ -112,11 +117,12 @@ class Reading:
     def _assistant(self, line: Json) -> list[Event]:
         found: list[Event] = []
         failed = line.get("error")
+        codes = [str(code) for code in (line.get("api_error"), failed, line.get("api_error_type")) if code]
         for part in _content(line):
             match part.get("type"):
                 case "text" if isinstance(part.get("text"), str):
                     if isinstance(failed, str):
-                        found.append(_failure(failed, part["text"]))
+                        found += _failure(codes, part["text"], line.get("api_error_params"))
                     else:
                         found.append(said.Said(part["text"]))
                 case "tool_use":
@@ -128,11 +134,11 @@ class Reading:
     def _result(self, line: Json) -> list[Event]:
         found: list[Event] = []
         denials = line.get("permission_denials")
-        for denial in denials if isinstance(denials, list) else ():
-            if isinstance(denial, dict):
-                request, tool = str(denial.get("tool_use_id")), short(denial.get("tool_name"))
-                found.append(said.PermissionAsked(request, f"it wanted to use {tool}", tool))
-                found.append(said.PermissionSettled(request, allowed=False))
+        found += [
+            said.PermissionSettled(str(denial.get("tool_use_id")), allowed=False)
+            for denial in (denials if isinstance(denials, list) else ())
+            if isinstance(denial, dict)
+        ]
         reason, subtype = _text(line.get("terminal_reason")), _text(line.get("subtype")) or "unknown"
         stop = reason if reason and (subtype != "success" or reason != "completed") else subtype
         found.append(
@@ -160,9 +166,9 @@ class Reading:
 class Claude:
     """Implements `Channel`."""
 
-    def __init__(self, start: Start, decide: Decide) -> None:
+    def __init__(self, start: Start) -> None:
         self._start = start
-        self._decide = decide
+        self._asks: dict[str, object] = {}
         self._reading = Reading()
         self._queue: deque[Event] = deque()
         self._over = False
@@ -172,7 +178,8 @@ class Claude:
         name = session or str(uuid.uuid4())
         argv = self._start.argv
         chosen = ("--resume", name) if session is not None else ("--session-id", name)
-        program = Program((argv[0], *FLAGS, *chosen, *argv[1:]), self._start.cwd, self._start.env)
+        asking = () if ASKING in argv else (ASKING, "stdio")
+        program = Program((argv[0], *FLAGS, *asking, *chosen, *argv[1:]), self._start.cwd, self._start.env)
         try:
             await program.start()
         except NotStarted as error:
@@ -256,6 +263,9 @@ class Claude:
         request = line.get("request")
         if line.get("type") == "control_request" and isinstance(request, dict):
             return await self._asked(str(line.get("request_id")), request)
+        if line.get("type") == "control_cancel_request":
+            withdrawn = str(line.get("request_id"))
+            return [] if self._asks.pop(withdrawn, None) is None else [said.PermissionSettled(withdrawn, None)]
         return self._reading.of(line)
 
     async def _asked(self, request_id: str, request: Json) -> list[Event]:
@@ -266,17 +276,24 @@ class Claude:
             answer: dict[str, Any] = {"subtype": "error", "request_id": request_id, "error": "not offered"}
             await self.program.say({"type": "control_response", "response": answer})
             return []
-        tool = short(request.get("tool_name"))
-        question = said.PermissionAsked(request_id, f"it wants to use {tool}", tool)
-        allowed = await self._decide(question)
+        tool, wish = short(request.get("tool_name")), request.get("input") or {}
+        self._asks[request_id] = wish
+        return [said.PermissionAsked(request_id, tool, _wish(wish), said.print_of(tool, wish))]
+
+    async def answer(self, request: str, allow: bool, words: str) -> bool:
+        if self.program is None:
+            raise ConnectionError("the program is not there")
+        if request not in self._asks:
+            return False
+        wish = self._asks.pop(request)
         given = (
-            {"behavior": "allow", "updatedInput": request.get("input") or {}}
-            if allowed
-            else {"behavior": "deny", "message": "nobody allowed it"}
+            {"behavior": "allow", "updatedInput": wish}
+            if allow
+            else {"behavior": "deny", "message": words or "This was not allowed."}
         )
-        answer = {"subtype": "success", "request_id": request_id, "response": given}
+        answer = {"subtype": "success", "request_id": request, "response": given}
         await self.program.say({"type": "control_response", "response": answer})
-        return [question, said.PermissionSettled(request_id, allowed)]
+        return True
 
     async def _code(self) -> int | None:
         return await self.program.code() if self.program is not None else None
@@ -302,21 +319,40 @@ def _content(line: Json) -> list[Json]:
     return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
-def _limit(about: object) -> list[Event]:
-    """A usage limit that is reached; one that only comes near is no event."""
-    if not isinstance(about, dict) or about.get("status") != "rejected":
+def _limit(about: object, text: str | None) -> list[Event]:
+    """A usage limit that is reached; one that only comes near, or that is paid for beyond, is no event."""
+    if not isinstance(about, dict) or about.get("status") != "rejected" or about.get("isUsingOverage") is True:
         return []
     resets, kind = about.get("resetsAt"), _text(about.get("rateLimitType"))
     moment = datetime.fromtimestamp(resets, UTC) if isinstance(resets, int | float) and 0 < resets < 1e11 else None
-    return [said.Limited(f"usage limit {kind or ''}".strip(), moment, kind)]
+    return [said.Limited(text or f"usage limit {kind or ''}".strip(), moment, kind, hindrances.model_of(kind))]
 
 
-def _failure(code: str, text: str) -> Event:
-    if code == "rate_limit":
-        return said.Limited(short(text))
-    if "prompt is too long" in text.lower():
-        return said.ContextFull(short(text))
-    return said.Failure(short(code), short(text))
+def _failure(codes: list[str], text: str, params: object) -> list[Event]:
+    """What the program says in the agent's place when its model does not answer."""
+    match hindrances.of("claude", codes, text):
+        case Hindrance.LIMIT:
+            about = params.get("rate_limit_info") if isinstance(params, dict) else None
+            return _limit(about, short(text)) or [said.Limited(short(text))]
+        case Hindrance.OVERLOAD:
+            return [said.Overloaded(short(text))]
+        case Hindrance.CONTEXT:
+            return [said.ContextFull(short(text))]
+        case Hindrance.LOGIN:
+            return [said.LoggedOut(short(text))]
+        case None:
+            return [said.Failure(short(codes[0]), short(text))]
+        case _ as never:
+            assert_never(never)
+
+
+def _wish(given: object) -> str:
+    """What a tool is to be used for, as a person reads it: the command, the file, or all that is given."""
+    if isinstance(given, dict):
+        for name in ("command", "file_path", "notebook_path", "url", "query", "path"):
+            if isinstance(held := given.get(name), str) and held:
+                return short(held)
+    return short(json.dumps(given, ensure_ascii=False, sort_keys=True))
 
 
 def _spent(line: Json) -> int | None:

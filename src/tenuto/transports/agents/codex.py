@@ -6,14 +6,17 @@ says whether it was interrupted. What it asks leave for is answered; what it onl
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from tenuto import __version__
+from tenuto.core import hindrances
+from tenuto.model.evidence import Hindrance
 from tenuto.transports.agents import events as said
-from tenuto.transports.agents.channel import Decide, NotOpened, Start
+from tenuto.transports.agents.channel import NotOpened, Start
 from tenuto.transports.agents.events import Event, short
 from tenuto.transports.agents.program import NotStarted, Program
 from tenuto.transports.agents.rpc import Calls, RpcError, refusal
@@ -41,6 +44,8 @@ class Reading:
         self.given: dict[str, None] = {}
         self._before: tuple[int, int] | None = None
         self._took: tuple[int, int] | None = None
+        self._limits: Json = {}
+        self.changes: dict[str, object] = {}
 
     def give(self, marker: str) -> None:
         """Words with this marker were given to the program."""
@@ -60,7 +65,9 @@ class Reading:
                 self._usage(params.get("tokenUsage"))
                 return []
             case "account/rateLimits/updated":
-                return _limits(params.get("rateLimits"))
+                told = params.get("rateLimits")
+                self._limits = told if isinstance(told, dict) else {}
+                return _limits(self._limits)
             case "thread/compacted":
                 return [said.Compacted()]
             case "error":
@@ -83,6 +90,7 @@ class Reading:
             return [said.Compacted()]
         if kind in TOOLS:
             if begun:
+                self.changes[name] = item.get("changes")
                 return [said.ToolBegan(name, str(kind))]
             return [said.ToolEnded(name, item.get("status") in ("failed", "declined"))]
         return []
@@ -122,11 +130,20 @@ class Reading:
         code = info if isinstance(info, str) else next(iter(info), "other") if isinstance(info, dict) else "other"
         if retries:
             return [said.Retrying(1, None, None, text)]
-        if code == "usageLimitExceeded":
-            return [said.Limited(text)]
-        if code == "contextWindowExceeded":
-            return [said.ContextFull(text)]
-        return [said.Failure(short(code), text)]
+        match hindrances.of("codex", [code], text):
+            case Hindrance.LIMIT:
+                kind, moment = _spent(self._limits)
+                return [said.Limited(text, moment, kind)]
+            case Hindrance.OVERLOAD:
+                return [said.Overloaded(text)]
+            case Hindrance.CONTEXT:
+                return [said.ContextFull(text)]
+            case Hindrance.LOGIN:
+                return [said.LoggedOut(text)]
+            case None:
+                return [said.Failure(short(code), text)]
+            case _ as never:
+                assert_never(never)
 
     def _completed(self, turn: object) -> list[Event]:
         if not isinstance(turn, dict) or turn.get("id") != self.turn or self.turn is None:
@@ -147,9 +164,9 @@ class Reading:
 class Codex:
     """Implements `Channel`."""
 
-    def __init__(self, start: Start, decide: Decide) -> None:
+    def __init__(self, start: Start) -> None:
         self._start = start
-        self._decide = decide
+        self._asks: dict[str, tuple[object, str, str]] = {}
         self._reading = Reading()
         self._queue: deque[Event] = deque()
         self._calls: Calls | None = None
@@ -187,6 +204,8 @@ class Codex:
             await self.close(1.0)
             raise NotOpened("it opened another thread than was asked for")
         self._reading.thread = name
+        model = made.get("model")
+        self._queue.append(said.Opened(name, model if isinstance(model, str) else None))
         return name
 
     async def prompt(self, text: str, marker: str) -> None:
@@ -226,6 +245,9 @@ class Codex:
             return []
         if "method" in line and "id" in line:
             return await self._asked(line)
+        if line.get("method") == "serverRequest/resolved" and isinstance(params := line.get("params"), dict):
+            request = str(params.get("requestId"))
+            return [] if self._asks.pop(request, None) is None else [said.PermissionSettled(request, None)]
         return self._reading.of(line)
 
     async def _asked(self, line: Json) -> list[Event]:
@@ -240,10 +262,30 @@ class Codex:
             await self._calls.answer(request, None)
             return []
         what, yes, no = APPROVALS[method]
-        question = said.PermissionAsked(str(request), f"it wants to {what}", what)
-        allowed = await self._decide(question)
-        await self._calls.answer(request, {"decision": yes if allowed else no})
-        return [question, said.PermissionSettled(str(request), allowed)]
+        params = line.get("params")
+        wish = self._wish(params if isinstance(params, dict) else {})
+        self._asks[str(request)] = request, yes, no
+        told = json.dumps(wish, ensure_ascii=False, sort_keys=True) if not isinstance(wish, str) else wish
+        return [said.PermissionAsked(str(request), what, short(told), said.print_of(what, wish))]
+
+    def _wish(self, params: Json) -> object:
+        """What leave is asked for: the command, or the changes of files that the item named before."""
+        command = params.get("command")
+        if isinstance(command, list):
+            return " ".join(str(word) for word in command)
+        if command is not None:
+            return command
+        changes = self._reading.changes.get(str(params.get("itemId"))) or params.get("fileChanges")
+        return changes or params.get("reason") or "it does not say what exactly"
+
+    async def answer(self, request: str, allow: bool, words: str) -> bool:
+        if self._calls is None:
+            raise ConnectionError("the program is not there")
+        if request not in self._asks:
+            return False
+        named, yes, no = self._asks.pop(request)
+        await self._calls.answer(named, {"decision": yes if allow else no})
+        return True
 
     async def _code(self) -> int | None:
         return await self.program.code() if self.program is not None else None
@@ -265,8 +307,15 @@ def _limits(limits: object) -> list[Event]:
     """A limit that is reached; how full one is, is no event."""
     if not isinstance(limits, dict) or not isinstance(kind := limits.get("rateLimitReachedType"), str):
         return []
-    windows = [one for name in ("primary", "secondary") if isinstance(one := limits.get(name), dict)]
-    full = [one.get("resetsAt") for one in windows if one.get("usedPercent") == 100]
-    moments = [one for one in full if isinstance(one, int | float)]
-    resets = datetime.fromtimestamp(max(moments), UTC) if moments else None
-    return [said.Limited(short(kind), resets, kind)]
+    return [said.Limited(short(kind), _spent(limits)[1], short(kind))]
+
+
+def _spent(limits: Json) -> tuple[str | None, datetime | None]:
+    """Which window of usage is spent, and when it begins anew: the longest of those that are full."""
+    windows = [(name, one) for name in ("primary", "secondary") if isinstance(one := limits.get(name), dict)]
+    full = [(name, one.get("resetsAt")) for name, one in windows if one.get("usedPercent") == 100]
+    moments = [(at, name) for name, at in full if isinstance(at, int | float) and 0 < at < 1e11]
+    if not moments:
+        return None, None
+    at, name = max(moments)
+    return name, datetime.fromtimestamp(at, UTC)

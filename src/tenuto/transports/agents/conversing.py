@@ -15,16 +15,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tenuto.model.evidence import Cut, Ending, How, Mark, Presence
+from tenuto.core.hindered import GONE
+from tenuto.model.evidence import Ask, Cut, Ending, How, Mark, Presence
 from tenuto.model.ids import CommandId
-from tenuto.ports import Clock, Halt, Steer, Turn
+from tenuto.ports import Clock, Halt, Reply, Steer, Turn
 from tenuto.transports import ordered, processes, wire
 from tenuto.transports.agents import events as said
 from tenuto.transports.agents import sessions
 from tenuto.transports.agents.adapters import ADAPTERS, Adapter
-from tenuto.transports.agents.channel import Channel, Decide, NotOpened, Start, nobody
+from tenuto.transports.agents.channel import Channel, NotOpened, Start
+from tenuto.transports.agents.hindering import Hindering
 from tenuto.transports.agents.program import ATTEMPT, end_carriers
-from tenuto.transports.executor_side.carrying import CarryOut
+from tenuto.transports.executor_side.carrying import CarryOut, Doing
 from tenuto.transports.executor_side.keeping import Keeping, Marks
 from tenuto.transports.host import environment
 from tenuto.transports.host.fences import FenceScanner
@@ -45,14 +47,16 @@ Tell = Callable[[str, said.Event], None]
 
 @dataclass
 class Going:
-    """The turn under way."""
+    """The turn under way. `asks` are the questions that its program waits with, by the program's names of them."""
 
     command: CommandId
     channel: Channel
+    hindering: Hindering
     turn: str | None = None
     cut: Cut | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
     steers: dict[str, asyncio.Future[str | None]] = field(default_factory=dict)
+    asks: dict[str, Ask] = field(default_factory=dict)
 
     def cut_by(self, why: Cut) -> None:
         """Somebody ends it; the first reason stays."""
@@ -65,7 +69,7 @@ class Seen:
 
     ended: said.TurnEnded | None = None
     closed: said.Closed | None = None
-    stop: str | None = None
+    model: str | None = None
     size: int = 0
 
 
@@ -80,7 +84,6 @@ class Conversing:
         env_file: Path | None,
         *,
         adapters: Mapping[str, Adapter] = ADAPTERS,
-        decide: Decide = nobody,
         tell: Tell = lambda conversation, event: None,
     ) -> None:
         self._keeping = keeping
@@ -88,7 +91,6 @@ class Conversing:
         self._surroundings = surroundings
         self._env_file = env_file
         self._adapters = adapters
-        self._decide = decide
         self._tell = tell
         self._going: Going | None = None
         self.busy_until = clock.monotonic()
@@ -96,7 +98,14 @@ class Conversing:
     @property
     def kinds(self) -> Mapping[str, CarryOut]:
         """What carries out which kind of command."""
-        return {"send": self.send, "steer": self.steer, "interrupt": self.interrupt}
+        return {"send": self.send, "steer": self.steer, "interrupt": self.interrupt, "answer": self.answer}
+
+    def doing(self, command: CommandId) -> Doing | None:
+        """What the program of this turn waits for; None for a turn that is not under way here."""
+        going = self._going
+        if going is None or going.command != command:
+            return None
+        return Doing(tuple(going.asks.values()), going.hindering.retrying)
 
     # -- a turn
 
@@ -116,8 +125,8 @@ class Conversing:
         except environment.MissingError as missing:
             await marks.failed(str(missing), mendable=True)
             return
-        channel = adapter.make(start, self._decide)
-        going = self._going = Going(command.command, channel)
+        channel = adapter.make(start)
+        going = self._going = Going(command.command, channel, Hindering(self._clock.now))
         try:
             await self._turn(command, marks, order, target, going)
         finally:
@@ -178,7 +187,8 @@ class Conversing:
             name = await channel.open(before.session if before is not None else None)
         except NotOpened as error:
             if before is None or before.confirmed or not error.unknown:
-                await marks.failed(error.reason, mendable=error.mendable)
+                gone = GONE if error.unknown and before is not None else ""
+                await marks.failed(f"{gone}{error.reason}", mendable=error.mendable)
                 return None
             before = None  # the program never took a word into it: there is nothing to be lost
             try:
@@ -206,11 +216,13 @@ class Conversing:
         """Hear events until the turn has ended, or the channel."""
         while True:
             event = await going.channel.hear()
+            going.hindering.hear(event)
             match event:
                 case said.TurnBegan(turn, marker) if marker in (None, command.marker):
                     if marks.last is Mark.BEGUN:
                         going.turn = turn
-                        await marks.accepted(turn=turn, session=session)
+                        named = {"model": seen.model} if seen.model else {}
+                        await marks.accepted(turn=turn, session=session, **named)
                         await asyncio.to_thread(self._confirmed, target, session)
                 case said.Steered(turn, marker):
                     self._settled(going, marker, turn)
@@ -229,15 +241,17 @@ class Conversing:
                 case said.Closed():
                     seen.closed = event
                     return
-                case said.Limited():
-                    seen.stop = "limit"
+                case said.Opened(_, model):
+                    seen.model = model or seen.model
+                case said.PermissionAsked(request, tool, what, fingerprint):
+                    going.asks[request] = Ask(request, tool, what, fingerprint)
                     self._tell(target.id, event)
-                case said.ContextFull():
-                    seen.stop = "context_full"
+                case said.PermissionSettled(request):
+                    going.asks.pop(request, None)
                     self._tell(target.id, event)
                 case (
-                    said.Retrying() | said.PermissionAsked() | said.PermissionSettled() | said.Compacted()
-                    | said.Failure()
+                    said.Retrying() | said.Compacted() | said.Failure() | said.Limited() | said.Overloaded()
+                    | said.ContextFull() | said.LoggedOut()
                 ):  # fmt: skip
                     self._tell(target.id, event)
                 case _:
@@ -311,6 +325,28 @@ class Conversing:
             await marks.ended(Ending(0, None, None, how=How.PROTOCOL), turn=taken)
         elif taken == "":
             await marks.failed("the program did not take words into that turn")
+
+    async def answer(self, command: wire.Command, marks: Marks) -> None:
+        """Answer what the program of a turn waits for leave with, where it still waits with that very question."""
+        order, going = ordered.order_of(command.payload), self._going
+        if not isinstance(order, Reply):
+            await marks.failed("this is no answer", mendable=True)
+            return
+        if going is None or going.command != order.target or going.cut is not None or order.request not in going.asks:
+            await marks.failed("its turn does not wait with that question any more")
+            return
+        await marks.begun()
+        try:
+            taken = await going.channel.answer(order.request, order.allow, order.words)
+        except ConnectionError:
+            _LOG.warning("the program was gone when it was to be answered")
+            return
+        if not taken:
+            await marks.failed("its program offers no such answer")
+            return
+        going.asks.pop(order.request, None)
+        await marks.accepted(request=order.request)
+        await marks.ended(Ending(0, None, None, how=How.PROTOCOL))
 
     async def interrupt(self, command: wire.Command, marks: Marks) -> None:
         """End a turn: through its channel where it is ours, else by ending everything that carries its attempt."""
@@ -390,9 +426,10 @@ def _ending(seen: Seen, scanner: FenceScanner, going: Going, cost: int | None) -
         reports=tuple(found["reports"]),
         output_bytes=seen.size,
         how=How.PROTOCOL,
-        stop=seen.stop or (told.stop if told is not None else None),
+        stop=told.stop if told is not None else None,
         tokens_in=usage.tokens_in,
         tokens_out=usage.tokens_out,
         cost=cost,
         currency=usage.currency,
+        hindered=going.hindering.of(told) if cut is None else None,
     )

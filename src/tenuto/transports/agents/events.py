@@ -7,6 +7,8 @@ read for fenced blocks and is never kept.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -110,13 +112,30 @@ class Limited:
 
 
 @dataclass(frozen=True)
+class Overloaded:
+    """The service did not answer, the program has given up on it for now, and it may answer soon."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class LoggedOut:
+    """The account is not let in: only a person can mend that."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class PermissionAsked:
-    """The program asks whether it may. `request` answers it; `options` are its own answers as (id, label)."""
+    """The program waits for leave. `request` answers it, `tool` is what it wants to use and `what` what exactly for.
+
+    `fingerprint` is a sha256 (hex) over all that is asked for, however long.
+    """
 
     request: str
-    question: str
-    tool: str | None = None
-    options: tuple[tuple[str, str], ...] = ()
+    tool: str
+    what: str
+    fingerprint: str
 
 
 @dataclass(frozen=True)
@@ -173,8 +192,8 @@ class Closed:
 
 
 Event = (
-    Opened | TurnBegan | Steered | Refused | Said | ToolBegan | ToolEnded | Retrying | Limited | PermissionAsked
-    | PermissionSettled | ContextFull | Compacted | Failure | TurnEnded | Closed
+    Opened | TurnBegan | Steered | Refused | Said | ToolBegan | ToolEnded | Retrying | Limited | Overloaded | LoggedOut
+    | PermissionAsked | PermissionSettled | ContextFull | Compacted | Failure | TurnEnded | Closed
 )  # fmt: skip
 
 
@@ -182,6 +201,12 @@ def short(text: object) -> str:
     """A text as an event carries it: one line's worth of characters, however long it was."""
     told = text if isinstance(text, str) else str(text)
     return told if len(told) <= TEXT else told[: TEXT - 1] + "…"
+
+
+def print_of(tool: str, what: object) -> str:
+    """The fingerprint of a question: the same for the same tool and the same wish, in whatever order it is told."""
+    told = json.dumps([tool, what], sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(told.encode("ascii")).hexdigest()
 
 
 def facts_of(event: Event) -> Mapping[str, object]:

@@ -57,9 +57,10 @@ async def hosting(folder: Path, name: str, adapter: str, sockets: Sequence[str],
             told = events.facts_of(event)
             peer.tell(wire.Observation(conversation, clock.now(), 0.0, Rank.JOURNAL, facts=told))
 
-    work = Conversing(keeping, clock, dict(os.environ), env_file, tell=tell)
-    hands = Carrying(keeping, work.kinds, Eyes())
-    can = ("send", "interrupt", *(("steer",) if ADAPTERS[adapter].steers else ()))
+    stops = Stops(Path(sockets[0]).parent)
+    work = Conversing(keeping, clock, dict(os.environ), env_file, tell=tell, stops=stops)
+    hands = Carrying(keeping, work.kinds, Eyes(), doing=work.doing)
+    can = ("send", "interrupt", "answer", *(("steer",) if ADAPTERS[adapter].steers else ()))
     me = Me(
         wire.ExecutorKind.AGENT,
         name,

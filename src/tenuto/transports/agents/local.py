@@ -7,7 +7,9 @@ and the process table of this machine are asked directly, so that a host that di
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -35,6 +37,9 @@ COMES_WITHIN: Final = timedelta(seconds=20)
 
 HOST: Final = "TENUTO_AGENT_HOST"
 """What a host carries in its environment, with its name, and hands to no program."""
+
+TELLS: Final = re.compile(r"KEY|TOKEN|SECRET|AUTH|BASE_URL|CONFIG_DIR|_HOME|PROJECT|ORGANIZATION|BEDROCK|VERTEX")
+"""Which variables of a program say whose account it works with."""
 
 Token = Callable[[str, Path], Awaitable[None]]
 """Sees to it that a file holds a token of this executor's name, mode 0600."""
@@ -73,6 +78,23 @@ class LocalAgents:
     def __call__(self, name: str) -> AgentExecutor:
         """The executor of this name, whether its host is there or not."""
         return AgentExecutor(self, name)
+
+    def account(self, agent: Agent) -> str | None:
+        """Whose usage the turns of an agent take: a short name for the values that tell, keyed by this registry.
+
+        What it is logged in with lies in its home where no variable says, so that counts too. No value can be read back.
+        """
+        adapter = self.adapters.get(agent.adapter)
+        if adapter is None:
+            return None
+        try:
+            kept = environment.of_file(self.env_file)
+        except environment.MissingError:
+            kept = {}
+        names = {"HOME", *(name for name in (*adapter.env, *agent.env) if TELLS.search(name))}
+        told = [f"{name}={os.environ.get(name, kept.get(name, ''))}" for name in sorted(names)]
+        key = self.bridge.registry.encode("utf-8")[:64]
+        return f"{adapter.name}/{hashlib.blake2b(chr(0).join(told).encode(), key=key, digest_size=4).hexdigest()}"
 
     def place_of(self, name: str) -> Path:
         """Where the host of an executor keeps what it has; made where it is not there."""
@@ -124,6 +146,10 @@ class LocalAgents:
 
 class AgentExecutor(RemoteExecutor):
     """Implements `ports.Executor` for one conversation's host on this machine."""
+
+    def account(self, agent: Agent) -> str | None:
+        """Whose usage its turns take."""
+        return self._agents.account(agent)
 
     def __init__(self, agents: LocalAgents, name: str) -> None:
         super().__init__(agents.bridge, name)
@@ -239,6 +265,10 @@ class AgentDoor:
     def connected(self, conversation: str | None = None) -> bool:
         """A host is started when it is needed."""
         return True
+
+    def account(self, agent: Agent) -> str | None:
+        """Whose usage its turns take."""
+        return self._agents.account(agent)
 
     def objection(self, agent: Agent, cwd: str) -> tuple[str, str] | None:
         """Why this program could not be started there now."""

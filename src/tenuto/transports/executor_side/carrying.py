@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tenuto.model.evidence import Mark, Presence, Rank
+from tenuto.model.evidence import Ask, Mark, Presence, Rank
 from tenuto.model.ids import CommandId
 from tenuto.transports import processes, wire
 from tenuto.transports.executor_side.hands import Greeting, Sight, Tell
@@ -41,16 +41,31 @@ class Blind:
         return performer_of(told)
 
 
+@dataclass(frozen=True)
+class Doing:
+    """What a command that is being carried out waits for: leave that was asked, a service that is tried again."""
+
+    asks: tuple[Ask, ...] = ()
+    retrying: str | None = None
+
+
 class Carrying:
-    """Implements `Hands`. Commands of kinds that are not in `kinds` fail by name."""
+    """Implements `Hands`. Commands of kinds that are not in `kinds` fail by name; `doing` tells what one waits for."""
 
     def __init__(
-        self, keeping: Keeping, kinds: Mapping[str, CarryOut], eyes: Eyes | None = None, *, rank: Rank = Rank.JOURNAL
+        self,
+        keeping: Keeping,
+        kinds: Mapping[str, CarryOut],
+        eyes: Eyes | None = None,
+        *,
+        rank: Rank = Rank.JOURNAL,
+        doing: Callable[[CommandId], Doing | None] = lambda command: None,
     ) -> None:
         self._keeping = keeping
         self._kinds = kinds
         self._eyes = eyes or Blind()
         self._rank = rank
+        self._doing = doing
         self._carried: dict[CommandId, Marks] = {}
         self.serves: tuple[str, ...] = ()
 
@@ -100,6 +115,9 @@ class Carrying:
         told = self._keeping.read(subject.command)
         seen = seen_of(told)
         if subject.command in self._carried:
+            doing = self._doing(subject.command)
+            if doing is not None:
+                seen = replace(seen, asks=doing.asks, retrying=doing.retrying)
             return Sight(replace(seen, performer=Presence.ALIVE, agent=Presence.ALIVE), self._rank)
         if told.mark in (Mark.NONE, Mark.REVOKED, Mark.FAILED):
             return Sight(replace(seen, performer=Presence.GONE, agent=Presence.GONE), self._rank)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from tenuto.model.evidence import Cut, Ending, How, Mark
+from tenuto.model.evidence import Cut, Ending, Hindered, Hindrance, How, Mark
 from tenuto.model.ids import SHAPE, AttemptId, CommandId, TaskId
 from tenuto.transports.host import claim
 from tenuto.transports.processes import Identity
@@ -273,7 +273,18 @@ def _ending(told: Mapping[str, object]) -> Ending:
         tokens_out=_count(told, "tokens_out"),
         cost=_count(told, "cost"),
         currency=str(told["currency"]) if told.get("currency") else None,
+        hindered=_hindered(told.get("hindered")),
     )
+
+
+def _hindered(told: object) -> Hindered | None:
+    """What hindered the turn, where something did."""
+    if told is None:
+        return None
+    if not isinstance(told, dict):
+        raise TypeError(told)
+    name, model = (str(told[field]) if told.get(field) else None for field in ("name", "model"))
+    return Hindered(Hindrance(str(told["by"])), str(told["text"]), name, model, _moment(told.get("resets_at")))
 
 
 def _count(told: Mapping[str, object], name: str) -> int | None:

@@ -51,10 +51,13 @@ CREATE TABLE registry (
 	created_at INTEGER NOT NULL,
 	held_at INTEGER,
 	held_by TEXT,
+	merging_off_at INTEGER,
+	merging_off_by TEXT,
 	one INTEGER DEFAULT 1 NOT NULL,
 	PRIMARY KEY (id),
 	CONSTRAINT registry_is_one CHECK (one = 1),
 	CONSTRAINT registry_held_by_somebody CHECK ((held_at IS NULL) = (held_by IS NULL)),
+	CONSTRAINT registry_merging_off_by_somebody CHECK ((merging_off_at IS NULL) = (merging_off_by IS NULL)),
 	CONSTRAINT registry_revision_counts CHECK (revision >= 1),
 	UNIQUE (one)
 )
@@ -204,6 +207,11 @@ CREATE TABLE task (
 	queued_at INTEGER,
 	ready_at INTEGER,
 	ready_note TEXT,
+	account TEXT,
+	model TEXT,
+	overloads INTEGER NOT NULL,
+	fresh_sessions INTEGER NOT NULL,
+	session_over TEXT,
 	PRIMARY KEY (id),
 	CONSTRAINT task_ended_at CHECK ((state IN ('cancelled', 'completed', 'failed')) = (ended_at IS NOT NULL)),
 	CONSTRAINT task_disposition CHECK ((state IN ('cancelled', 'completed', 'failed')) = (disposition_reason IS NOT NULL)),
@@ -265,6 +273,29 @@ CREATE INDEX conversation_of_task ON conversation (task_id)
 CREATE UNIQUE INDEX one_active_conversation_per_identity ON conversation (identity) WHERE state IN ('active')
 ;;
 CREATE UNIQUE INDEX one_active_conversation_per_task ON conversation (task_id) WHERE state IN ('active')
+;;
+CREATE TABLE mandate (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	chain_id TEXT NOT NULL,
+	forge TEXT NOT NULL,
+	mode TEXT NOT NULL,
+	method TEXT NOT NULL,
+	branches TEXT NOT NULL,
+	base TEXT,
+	gate TEXT NOT NULL,
+	reviews INTEGER NOT NULL,
+	made_at INTEGER NOT NULL,
+	reviewer TEXT,
+	playbook TEXT,
+	PRIMARY KEY (id),
+	CONSTRAINT mandate_reviews_count CHECK (reviews BETWEEN 1 AND 100),
+	CONSTRAINT mandate_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(chain_id) REFERENCES chain (id)
+)
+ STRICT
+;;
+CREATE UNIQUE INDEX one_mandate_per_chain ON mandate (chain_id)
 ;;
 CREATE TABLE phase (
 	id TEXT NOT NULL,
@@ -365,6 +396,35 @@ CREATE TABLE token (
 CREATE UNIQUE INDEX one_token_per_digest ON token (digest)
 ;;
 CREATE INDEX token_named ON token (id) WHERE name IS NOT NULL
+;;
+CREATE INDEX token_of_task ON token (task_id, id) WHERE revoked_at IS NULL
+;;
+CREATE TABLE usagelimit (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	account TEXT NOT NULL,
+	name TEXT NOT NULL,
+	text TEXT NOT NULL,
+	first_met_at INTEGER NOT NULL,
+	met_at INTEGER NOT NULL,
+	met_by TEXT NOT NULL,
+	met INTEGER NOT NULL,
+	until INTEGER NOT NULL,
+	model TEXT,
+	resets_at INTEGER,
+	closed_at INTEGER,
+	closed_by TEXT,
+	PRIMARY KEY (id),
+	CONSTRAINT usagelimit_closed_by_something CHECK ((closed_at IS NULL) = (closed_by IS NULL)),
+	CONSTRAINT usagelimit_counts CHECK (met >= 1),
+	CONSTRAINT usagelimit_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(met_by) REFERENCES task (id)
+)
+ STRICT
+;;
+CREATE UNIQUE INDEX one_limit_per_account ON usagelimit (account, name) WHERE closed_at IS NULL
+;;
+CREATE INDEX usagelimit_open ON usagelimit (id) WHERE closed_at IS NULL
 ;;
 CREATE TABLE wait (
 	id TEXT NOT NULL,
@@ -584,6 +644,89 @@ CREATE INDEX message_of_task ON message (task_id, id)
 ;;
 CREATE INDEX message_undelivered ON message (task_id, id) WHERE state IN ('ambiguous', 'carried', 'deferred', 'retry_wait')
 ;;
+CREATE TABLE permission (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	task_id TEXT NOT NULL,
+	attempt_id TEXT NOT NULL,
+	command_id TEXT NOT NULL,
+	request TEXT NOT NULL,
+	tool TEXT NOT NULL,
+	what TEXT NOT NULL,
+	fingerprint TEXT NOT NULL,
+	asked_at INTEGER NOT NULL,
+	wait_id TEXT,
+	verdict TEXT,
+	answered_by TEXT,
+	answered_at INTEGER,
+	words TEXT,
+	parked_at INTEGER,
+	told_at INTEGER,
+	closed_at INTEGER,
+	outcome TEXT,
+	PRIMARY KEY (id),
+	CONSTRAINT permission_answered_by_somebody CHECK ((verdict IS NULL) = (answered_by IS NULL)),
+	CONSTRAINT permission_answered_at CHECK ((verdict IS NULL) = (answered_at IS NULL)),
+	CONSTRAINT permission_closed_somehow CHECK ((closed_at IS NULL) = (outcome IS NULL)),
+	CONSTRAINT permission_fingerprint_is_sha256 CHECK (length(fingerprint) = 64),
+	CONSTRAINT permission_told_something CHECK (NOT (told_at IS NOT NULL) OR (verdict IS NOT NULL OR parked_at IS NOT NULL)),
+	CONSTRAINT permission_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(task_id) REFERENCES task (id),
+	FOREIGN KEY(attempt_id) REFERENCES attempt (id),
+	FOREIGN KEY(command_id) REFERENCES command (id),
+	FOREIGN KEY(wait_id) REFERENCES wait (id),
+	FOREIGN KEY(words) REFERENCES text (id)
+)
+ STRICT
+;;
+CREATE UNIQUE INDEX one_question_per_request ON permission (command_id, request)
+;;
+CREATE INDEX permission_of_task ON permission (task_id, id)
+;;
+CREATE INDEX permission_open ON permission (task_id, id) WHERE closed_at IS NULL
+;;
+CREATE TABLE proposal (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	chain_id TEXT NOT NULL,
+	task_id TEXT NOT NULL,
+	unit TEXT NOT NULL,
+	state TEXT NOT NULL,
+	number INTEGER NOT NULL,
+	branch TEXT NOT NULL,
+	base TEXT NOT NULL,
+	head TEXT NOT NULL,
+	url TEXT NOT NULL,
+	opened_at INTEGER NOT NULL,
+	gate_command TEXT,
+	gate_head TEXT,
+	gate TEXT,
+	gate_tries INTEGER NOT NULL,
+	reviews INTEGER NOT NULL,
+	merge_command TEXT,
+	merged_as TEXT,
+	reason TEXT,
+	settled_at INTEGER,
+	PRIMARY KEY (id),
+	CONSTRAINT proposal_counts CHECK (number >= 1 AND reviews >= 0 AND gate_tries >= 0),
+	CONSTRAINT proposal_settled_at CHECK ((state IN ('merged', 'turned_down')) = (settled_at IS NOT NULL)),
+	CONSTRAINT proposal_merged_as CHECK ((state IN ('merged')) = (merged_as IS NOT NULL)),
+	CONSTRAINT proposal_gated_at_a_commit CHECK ((gate_command IS NULL) = (gate_head IS NULL)),
+	CONSTRAINT proposal_state_known CHECK (state IN ('merged', 'open', 'turned_down')),
+	CONSTRAINT proposal_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(chain_id) REFERENCES chain (id),
+	FOREIGN KEY(task_id) REFERENCES task (id),
+	FOREIGN KEY(gate_command) REFERENCES command (id),
+	FOREIGN KEY(merge_command) REFERENCES command (id)
+)
+ STRICT
+;;
+CREATE UNIQUE INDEX one_open_proposal_per_chain ON proposal (chain_id) WHERE state IN ('open')
+;;
+CREATE UNIQUE INDEX one_proposal_per_task ON proposal (task_id)
+;;
+CREATE INDEX proposal_of_chain ON proposal (chain_id, id)
+;;
 CREATE TABLE worktree (
 	id TEXT NOT NULL,
 	revision INTEGER NOT NULL,
@@ -620,6 +763,32 @@ CREATE INDEX worktree_of_chain ON worktree (chain_id, id) WHERE chain_id IS NOT 
 ;;
 CREATE INDEX worktree_there ON worktree (id) WHERE state IN ('kept', 'ready')
 ;;
+CREATE TABLE review (
+	id TEXT NOT NULL,
+	revision INTEGER NOT NULL,
+	proposal_id TEXT NOT NULL,
+	task_id TEXT NOT NULL,
+	number INTEGER NOT NULL,
+	head TEXT NOT NULL,
+	asked_at INTEGER NOT NULL,
+	verdict TEXT,
+	findings TEXT,
+	said_at INTEGER,
+	PRIMARY KEY (id),
+	CONSTRAINT review_counts CHECK (number >= 1),
+	CONSTRAINT review_said_at CHECK ((verdict IS NULL) = (said_at IS NULL)),
+	CONSTRAINT review_revision_counts CHECK (revision >= 1),
+	FOREIGN KEY(proposal_id) REFERENCES proposal (id),
+	FOREIGN KEY(task_id) REFERENCES task (id)
+)
+ STRICT
+;;
+CREATE UNIQUE INDEX one_review_at_a_time ON review (proposal_id) WHERE verdict IS NULL
+;;
+CREATE UNIQUE INDEX one_review_per_number ON review (proposal_id, number)
+;;
+CREATE UNIQUE INDEX one_review_per_task ON review (task_id)
+;;
 CREATE TRIGGER task_moves BEFORE UPDATE OF state ON task FOR EACH ROW
 WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'active' AND NEW.state = 'cancelled') OR (OLD.state = 'active' AND NEW.state = 'completed') OR (OLD.state = 'active' AND NEW.state = 'failed') OR (OLD.state = 'active' AND NEW.state = 'pending') OR (OLD.state = 'pending' AND NEW.state = 'active') OR (OLD.state = 'pending' AND NEW.state = 'cancelled') OR (OLD.state = 'pending' AND NEW.state = 'completed') OR (OLD.state = 'pending' AND NEW.state = 'failed'))
 BEGIN SELECT RAISE(ABORT, 'task: no such move'); END
@@ -647,6 +816,10 @@ BEGIN SELECT RAISE(ABORT, 'message: no such move'); END
 CREATE TRIGGER chain_moves BEFORE UPDATE OF state ON chain FOR EACH ROW
 WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'open' AND NEW.state = 'capped') OR (OLD.state = 'open' AND NEW.state = 'complete') OR (OLD.state = 'open' AND NEW.state = 'stopped'))
 BEGIN SELECT RAISE(ABORT, 'chain: no such move'); END
+;;
+CREATE TRIGGER proposal_moves BEFORE UPDATE OF state ON proposal FOR EACH ROW
+WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'open' AND NEW.state = 'merged') OR (OLD.state = 'open' AND NEW.state = 'turned_down'))
+BEGIN SELECT RAISE(ABORT, 'proposal: no such move'); END
 ;;
 CREATE TRIGGER worktree_moves BEFORE UPDATE OF state ON worktree FOR EACH ROW
 WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'kept' AND NEW.state = 'gone') OR (OLD.state = 'kept' AND NEW.state = 'kept') OR (OLD.state = 'planned' AND NEW.state = 'failed') OR (OLD.state = 'planned' AND NEW.state = 'ready') OR (OLD.state = 'ready' AND NEW.state = 'gone') OR (OLD.state = 'ready' AND NEW.state = 'kept'))
