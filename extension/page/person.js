@@ -6,8 +6,9 @@ const LATELY = 2_000;
 
 export class Person {
   constructor() {
-    /** The moment listening began counts as busy: what was just before is not known. */
-    this.last = performance.now();
+    /** What was before the first order is known by the browser's own memory of it, where it has one. */
+    const before = navigator.userActivation?.isActive ?? true;
+    this.last = before ? performance.now() : -Infinity;
     const note = (/** @type {Event} */ event) => {
       if (event.isTrusted) this.last = performance.now();
     };

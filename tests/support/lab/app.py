@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 from starlette.applications import Starlette
@@ -70,13 +71,21 @@ def application(site: Site) -> Starlette:
         site.pressed.append(str((await request.json())["button"]))
         return JSONResponse({})
 
+    class Kept(StaticFiles):
+        """Files that do not change while a site is served."""
+
+        def file_response(self, *args: Any, **more: Any) -> Response:
+            response = super().file_response(*args, **more)
+            response.headers["Cache-Control"] = "max-age=3600"
+            return response
+
     routes: list[Route | Mount] = [
         Route("/lab/events", events),
         Route("/lab/turn", turn, methods=["POST"]),
         Route("/lab/stop", stop, methods=["POST"]),
         Route("/lab/pressed", pressed, methods=["POST"]),
-        Mount("/lab/page", StaticFiles(directory=HERE / "page")),
-        Mount("/__extension__", StaticFiles(directory=EXTENSION, check_dir=False)),
+        Mount("/lab/page", Kept(directory=HERE / "page")),
+        Mount("/__extension__", Kept(directory=EXTENSION, check_dir=False)),
         Route("/__blank__", blank),
         Route("/__blank__/{rest:path}", blank),
         Route("/{rest:path}", page),

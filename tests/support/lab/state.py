@@ -52,6 +52,7 @@ class Look:
     stop_gap_ms: int = 60  # between the end of the stream, when Stop leaves, and the finished turn's own buttons
     steerable: bool = True  # while generating, the composer takes another turn
     swallow: bool = False  # a click on Send does nothing at all; the text stays
+    code: Literal["labelled", "editor", "nameless"] = "labelled"  # how fenced code is drawn
     stale_marks: bool = False  # streaming marks stay on finished turns
     send_missing: bool = False  # no Send button even with text in the composer
 

@@ -111,7 +111,7 @@ function drawThread() {
     if (!there) elements.push(known(`shell ${turn.id}`, 'shell', () => make('div', { 'data-turn-id-container': turn.id, style: 'height:40px' })));
     else {
       const element = known(turn.id, signature(turn, told.look), () => draw(turn, told.look));
-      if (turn.role === 'assistant' && turn.state === 'streaming' && element.textOf !== turn.text) { grow(element, turn); element.textOf = turn.text; }
+      if (turn.role === 'assistant' && turn.state === 'streaming' && element.textOf !== turn.text) { grow(element, turn, told.look); element.textOf = turn.text; }
       elements.push(element);
     }
   }
