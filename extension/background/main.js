@@ -49,7 +49,7 @@ api.runtime.onMessage.addListener((message, sender, respond) => {
       .then(respond, (error) => respond({ ok: false, reason: `journal: ${String(error).slice(0, 200)}` }));
     return true;
   }
-  if (message?.to === 'panel-background' && sender.tab === undefined) {
+  if (message?.to === 'panel-background' && sender.url?.startsWith(api.runtime.getURL('panel/'))) {
     whole
       .then((parts) => (message.ask === 'pair' ? paired(parts, message) : panel(parts, message)))
       .then(respond, (error) => respond({ ok: false, message: String(error?.message ?? error).slice(0, 500) }));

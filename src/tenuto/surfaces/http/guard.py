@@ -154,6 +154,8 @@ class Guard:
             raise Refusal(401, "not_allowed", "a valid bearer token is needed", **{"www-authenticate": "Bearer"})
         if origin is not None and foreign:
             self._of_extension(scope, caller, origin)
+        elif origin is None and scope["type"] == "http" and scope["method"] in SAFE and caller.role is Role.EXECUTOR:
+            scope[PANEL] = self._paired.origin_of(caller.name) is not None  # browsers leave it out where one only reads
         scope[CALLER] = caller
         self._paced(caller, authorization)
 
