@@ -101,6 +101,7 @@ class Settings:
     units: Mapping[str, UnitRows] = field(default_factory=dict)
     github: GitHubAccount = field(default_factory=GitHubAccount)
     self_advancing_off: bool = False
+    worktree_root: Path | None = None
 
     @property
     def server(self) -> bool:
@@ -139,6 +140,11 @@ class Settings:
     def checkouts(self) -> Path:
         """Checkouts of single commits, for gates and reviewers."""
         return self.state / "checkouts"
+
+    @property
+    def worktrees(self) -> Path:
+        """Where fresh worktrees of tasks are made."""
+        return self.worktree_root or self.state / "worktrees"
 
     @property
     def self_advancing_stop(self) -> Path:
@@ -224,6 +230,7 @@ def load(environ: Mapping[str, str], config: Path | None = None, db: str | None 
         raise Mistake("slots is a whole number from 1 to 10000", field="slots")
     settings = _with_executors(_with_port(_with_others(settings, told), told, environ), told)
     settings = replace(settings, github=_github(told.pop("github", {}), environ), self_advancing_off=_off(environ))
+    settings = replace(settings, worktree_root=_directory(told.pop("worktrees", None), "worktrees"))
     settings = replace(settings, quiet=_quiet(told))
     if told:
         raise Mistake(f"{config_file}: there is no setting '{sorted(told)[0]}'", field=sorted(told)[0])
@@ -379,6 +386,14 @@ def _file(given: object, name: str) -> Path | None:
         return None
     if not isinstance(given, str) or not Path(given).expanduser().is_absolute():
         raise Mistake(f"{name} is the absolute path of a file", field=name)
+    return Path(given).expanduser()
+
+
+def _directory(given: object, name: str) -> Path | None:
+    if given is None:
+        return None
+    if not isinstance(given, str) or not Path(given).expanduser().is_absolute():
+        raise Mistake(f"{name} is the absolute path of a directory", field=name)
     return Path(given).expanduser()
 
 

@@ -9,33 +9,51 @@ record may be tried again after any crash, because a source takes one marker onc
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
 from tenuto.core import chain as rules
 from tenuto.core.chain import Finding
 from tenuto.engine.calling import Caller, Done
-from tenuto.engine.chaining.advance import Advance
-from tenuto.engine.chaining.asked import AT_WORK, LISTED, PRESSED, TRIES, Foreseen, HandOff, Helpers, Start, Stepped
+from tenuto.engine.chaining.advance import Advance, Ahead
+from tenuto.engine.chaining.asked import (
+    AT_WORK,
+    LISTED,
+    OUT_OF_ORDER,
+    PRESSED,
+    TRIES,
+    Foreseen,
+    HandOff,
+    Helpers,
+    Start,
+    Stepped,
+)
 from tenuto.engine.chaining.books import Books
+from tenuto.engine.chaining.clearing import Clearing
 from tenuto.engine.chaining.hosts import Hosts
 from tenuto.engine.chaining.merging import Merging
+from tenuto.engine.chaining.phasing import Opening, Phasing
+from tenuto.engine.chaining.preparing import Nowhere, Preparing
 from tenuto.engine.chaining.recording import Recording, judged
 from tenuto.engine.chaining.starting import Starting
+from tenuto.engine.chaining.sweeping import Sweeping
 from tenuto.engine.chaining.units import Units
 from tenuto.engine.cycle import Cycle
 from tenuto.engine.spawning import Spawning
 from tenuto.model.chain import Chain, Link, Outcome
 from tenuto.model.change import Commit
 from tenuto.model.fact import FactKind, Scalar
-from tenuto.model.faults import Conflict, NoSupervisor, OutOfReach, Refused, StorageFull
-from tenuto.model.ids import ChainId, TaskId
-from tenuto.model.lifecycle import ChainEvent, ChainState
+from tenuto.model.faults import Conflict, NoSupervisor, NotFound, OutOfReach, Refused, StorageFull
+from tenuto.model.ids import ChainId, TaskId, TextId, WorktreeId
+from tenuto.model.lifecycle import ChainEvent, ChainState, WorktreeState
+from tenuto.model.phase import Phase
 from tenuto.model.policy import Policy
 from tenuto.model.snapshot import Role
+from tenuto.model.worktree import Worktree
 from tenuto.ports import Clock, Fuse, Ledger, Minter, UnitSources
 
-__all__ = ["Chains", "Foreseen", "HandOff", "Helpers", "Start", "Stepped"]
+__all__ = ["Chains", "Foreseen", "HandOff", "Helpers", "Opening", "Start", "Stepped"]
 
 _LOG = logging.getLogger("tenuto.chains")
 
@@ -60,9 +78,18 @@ class Chains:
         self._books = Books(ledger, cycle, clock, minter, slots, fuse, helpers)
         self._units = Units(self._books, sources)
         self._recording = Recording(self._books, self._units)
-        self.merging = Merging(self._books, cycle, spawning, hosts or Hosts())
-        self._advance = Advance(self._books, self._units, self._recording, spawning, self.merging)
-        self._starting = Starting(self._books, self._units, defaults)
+        hosts = hosts or Hosts()
+        trees, history = hosts.trees or Nowhere(), hosts.history
+        self.merging = Merging(self._books, cycle, spawning, hosts)
+        self._preparing = Preparing(self._books, self._units, trees)
+        self._clearing = Clearing(self._books, self._preparing)
+        self.phasing = Phasing(self._books, history, hosts)
+        sweeping = Sweeping(self._books, self._units, history)
+        ahead = Ahead(self._preparing, self.phasing, sweeping, self._clearing)
+        self._advance = Advance(self._books, self._units, self._recording, spawning, self.merging, ahead)
+        self._starting = Starting(self._books, self._units, defaults, trees, history)
+        self._sweeping = ahead.sweeping
+        self._later: dict[ChainId, datetime] = {}
 
     # -- verbs that change something
 
@@ -105,11 +132,18 @@ class Chains:
                     await self._books.help.in_time(caller, snapshot, "handoff")
                 elif snapshot.task.disposition is not None and caller.role is not Role.OPERATOR:
                     raise Refused(f"the task is {snapshot.task.state}; the supervisor records that", field="task")
-                if judged(snapshot.task, word):
+                chain = self._books.chain(link.chain_id)
+                lands = chain.phases and word.outcome is Outcome.DONE
+                if lands and word.pull is not None and self.phasing.of(chain, link.unit) is None:
+                    await self.phasing.open(task_id, Opening(word.pull, word.branch))
+                    continue
+                if lands:
+                    self.phasing.must_be_open(chain, link)
+                if lands or judged(snapshot.task, word):
                     if await self._recording.claimed(snapshot, word):
                         return Done({"chain": link.chain_id, "task": task_id, "successor": None, "judged": True})
                     continue
-                if await self._recording.arm(self._books.chain(link.chain_id), link, snapshot, word):
+                if await self._recording.arm(chain, link, snapshot, word):
                     break
             else:
                 raise Conflict("the task is changing too fast; try again", field="task")
@@ -163,9 +197,9 @@ class Chains:
                 link = self._books.last(chain)
                 if link is not None and link.recorded_at is None:
                     ended = replace(ended, look_at=self._books.clock.now() + AT_WORK)
-                if await self._books.commit(
-                    Commit(puts=(ended,), facts=(self._books.fact(FactKind.CHAIN_ENDED, ended),))
-                ):
+                ended, note = await self._sweeping.noted(ended)
+                told = Commit(puts=(ended,), facts=(self._books.fact(FactKind.CHAIN_ENDED, ended),))
+                if await self._books.commit(note.then(told)):
                     return Done({"chain": given, "state": ended.state, "changed": True})
         raise Conflict("the chain is changing too fast; try again", field="chain")
 
@@ -192,28 +226,87 @@ class Chains:
 
     async def sweep(self, given: ChainId) -> tuple[Finding, ...]:
         """Every unit with the evidence that decides how it stands; nothing is put right."""
-        return await self._units.sweep(given)
+        return await self._sweeping.sweep(self._books.chain(given))
+
+    # -- worktrees and phases
+
+    def worktrees(self, given: ChainId | None) -> tuple[Worktree, ...]:
+        """Those of a chain, whatever became of them; without one, those that stand somewhere. Newest first."""
+        return self._clearing.of(given)
+
+    async def remove(self, caller: Caller, given: WorktreeId) -> Done:
+        """Take a worktree away now, if all of its work is elsewhere; nothing else is ever removed."""
+        caller.must_operate()
+        self._books.help.must_lead()
+        row = self._books.ledger.worktree(given)
+        if row is None:
+            raise NotFound(f"there is no worktree {given}", field="worktree")
+        if row.state not in (WorktreeState.READY, WorktreeState.KEPT):
+            return Done({"worktree": given, "state": row.state, "because": row.reason})
+        task = self._books.ledger.task(row.task_id)
+        if (task is not None and not task.terminal) or self._books.snapshot(row.task_id).live is not None:
+            raise Refused(f"task {row.task_id} works in it", field="worktree")
+        why = await self._clearing.one(row)
+        after = self._books.ledger.worktree(given) or row
+        return Done({"worktree": given, "task": row.task_id, "state": after.state, "path": row.path, "because": why})
+
+    def phases(self, given: ChainId) -> tuple[Phase, ...]:
+        """The pull requests of a chain's units, in the order in which they were recorded."""
+        return self._books.ledger.phases(self._books.chain(given).id)
+
+    async def open_phase(self, caller: Caller, task_id: TaskId, said: Opening) -> Done:
+        """Record the pull request that a task has opened for its unit."""
+        caller.may(task_id)
+        self._books.help.must_lead()
+        snapshot = self._books.snapshot(task_id)
+        if not snapshot.task.terminal:
+            await self._books.help.in_time(caller, snapshot, "phase")
+        return await self.phasing.open(task_id, said)
+
+    def text(self, given: TextId) -> str | None:
+        """One of our own texts."""
+        found = self._books.ledger.text(given)
+        return None if found is None else found.body
 
     # -- by itself
 
     async def tend(self) -> datetime | None:
         """Step every chain whose moment has come or whose task has ended; when the next moment is."""
-        soonest: datetime | None = None
-        for chain in self._books.ledger.tended():
-            if self._due(chain):
-                try:
-                    chain = (await self.step(chain.id, asked=False)).chain
-                except (OutOfReach, StorageFull, NoSupervisor):
-                    raise
-                except Exception:  # noqa: BLE001 - one chain's fault must not end the others' night
-                    _LOG.exception("tending %s failed", chain.id)
-                    chain = replace(chain, look_at=self._books.clock.now() + PRESSED)
-            if chain.look_at is not None:
-                soonest = chain.look_at if soonest is None else min(soonest, chain.look_at)
-        return soonest
+        for chain_id in self.due():
+            await self.tend_one(chain_id)
+        return self.soonest()
+
+    def due(self) -> tuple[ChainId, ...]:
+        """Chains whose moment has come, whose task has ended, or whose worktrees can be cleared."""
+        return tuple(chain.id for chain in self._books.ledger.tended() if self._due(chain))
+
+    def soonest(self, but: Collection[ChainId] = ()) -> datetime | None:
+        """The next moment of any chain but these; None: there is none."""
+        rest = (chain for chain in self._books.ledger.tended() if chain.id not in but)
+        moments = (self._later.get(chain.id, chain.look_at) for chain in rest)
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    async def tend_one(self, chain_id: ChainId) -> None:
+        """One step of one chain, and then its worktrees; a fault of its own only puts it off."""
+        try:
+            before = self._books.chain(chain_id).position
+            stepped = await self.step(chain_id, asked=False)
+            await self._clearing.round(self._books.chain(chain_id), kept=stepped.chain.position != before)
+            self._later.pop(chain_id, None)
+        except (OutOfReach, StorageFull, NoSupervisor) as why:
+            _LOG.info("tending %s is put off: %s", chain_id, why)
+            self._later[chain_id] = self._books.clock.now() + OUT_OF_ORDER
+        except Exception:  # noqa: BLE001 - one chain's fault must not end the others' night
+            _LOG.exception("tending %s failed", chain_id)
+            self._later[chain_id] = self._books.clock.now() + PRESSED
 
     def _due(self, chain: Chain) -> bool:
-        if chain.look_at is not None and chain.look_at <= self._books.clock.now():
+        now = self._books.clock.now()
+        if (later := self._later.get(chain.id)) is not None and later > now:
+            return False
+        if chain.look_at is not None and chain.look_at <= now:
+            return True
+        if self._clearing.due(chain):
             return True
         link = self._books.last(chain)
         if link is None:

@@ -38,7 +38,7 @@ class Spawn:
 
     `run` and `parent` are whole identifiers, an operator's to name; an agent's own task is its parent. `agent` is an
     operator's to give. `hand_over` passes the parent's slot to the task. `force` is the reason for beginning work that
-    is under way already.
+    is under way already. `worktree` is where it will work when that is made: before its first turn, and of `cwd`.
     """
 
     prompt: str
@@ -52,6 +52,7 @@ class Spawn:
     unattended: bool | None = None
     hand_over: bool = False
     force: str | None = None
+    worktree: str | None = None
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Spawning:
             run_id=run.id,
             title=title,
             objective=text_id,
-            cwd=cwd,
+            cwd=asked.worktree or cwd,
             agent=agent,
             acceptance=book.acceptance,
             state=TaskState.PENDING,

@@ -19,6 +19,9 @@ from tenuto.sources.finding import GitHubForges, account
 from tenuto.transports.forge.bare import BareForge
 from tenuto.transports.forge.checkouts import Checkouts
 from tenuto.transports.forge.git import ref_of, remote
+from tenuto.transports.workspace.hand import Hand
+from tenuto.transports.workspace.history import GitHistory
+from tenuto.transports.workspace.trees import GitWorktrees
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,17 @@ class EveryForge:
 
 
 def hosts(settings: Settings, clock: Clock, executors: Mapping[str, Executor]) -> Hosts:
-    """Everything that merging asks of this machine."""
-    return Hosts(EveryForge(settings, clock), Checkouts(settings.checkouts), executors, switch=lambda: switch(settings))
+    """Everything that chains ask of this machine beside their sources."""
+    hand = Hand()
+    history = GitHistory(hand)
+    return Hosts(
+        EveryForge(settings, clock),
+        Checkouts(settings.checkouts),
+        executors,
+        switch=lambda: switch(settings),
+        trees=GitWorktrees(settings.worktrees, hand, history),
+        history=history,
+    )
 
 
 def switch(settings: Settings) -> str | None:

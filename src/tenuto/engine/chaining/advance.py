@@ -7,15 +7,19 @@ when it is looked at again.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from tenuto.core import chain as rules
 from tenuto.core.chain import Resolution
-from tenuto.engine.chaining.asked import AT_WORK, LISTED, OUT_OF_ORDER, PRESSED, TRIES, WAITS, HandOff, Stepped
+from tenuto.engine.chaining.asked import AT_WORK, LEFT, LISTED, OUT_OF_ORDER, PRESSED, TRIES, WAITS, HandOff, Stepped
 from tenuto.engine.chaining.books import Books
+from tenuto.engine.chaining.clearing import Clearing
 from tenuto.engine.chaining.merging import Merging
-from tenuto.engine.chaining.recording import Recording, Settled, came_to, given_up
+from tenuto.engine.chaining.phasing import Phasing
+from tenuto.engine.chaining.preparing import Preparing
+from tenuto.engine.chaining.recording import Recording, Settled, came_to
+from tenuto.engine.chaining.sweeping import Sweeping
 from tenuto.engine.chaining.units import Units
 from tenuto.engine.spawning import Source, Spawn, Spawning
 from tenuto.model.chain import Board, Chain, Link, Outcome, Standing
@@ -28,10 +32,23 @@ from tenuto.model.snapshot import Role
 from tenuto.model.work import Task
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """What has to be there before a task begins, and before the next unit may."""
+
+    preparing: Preparing
+    phasing: Phasing
+    sweeping: Sweeping
+    clearing: Clearing
+
+
 class Advance:
     """The step, and what it is made of."""
 
-    def __init__(self, books: Books, units: Units, recording: Recording, spawning: Spawning, merging: Merging) -> None:
+    def __init__(
+        self, books: Books, units: Units, recording: Recording, spawning: Spawning, merging: Merging, ahead: Ahead
+    ) -> None:
+        self._ahead = ahead
         self._books = books
         self._units = units
         self._recording = recording
@@ -48,7 +65,7 @@ class Advance:
                     return Stepped(chain, link.task_id, "it was handed over before")
                 stepped = await self._once(chain, link, asked=asked, now_on=now_on)
                 if stepped is not None:
-                    return stepped
+                    return await self._prepared(stepped)
         raise Conflict("the chain is changing too fast; try again", field="chain")
 
     async def _once(self, chain: Chain, link: Link | None, *, asked: bool, now_on: bool) -> Stepped | None:
@@ -57,6 +74,8 @@ class Advance:
             return await self.onward(chain, None, None)
         snapshot = self._books.snapshot(link.task_id)
         task = snapshot.task
+        if (command := self._ahead.preparing.open(snapshot)) is not None:
+            return await self._ahead.preparing.go(chain, link, snapshot, command)
         if link.command_id is not None and link.recorded_at is None:
             return await self._settled(chain, link, now_on=now_on, asked=asked)
         if link.recorded_at is None:
@@ -65,8 +84,6 @@ class Advance:
             done = str(task.state) == "completed"
             if not done and await self._merging.dropped(link, f"its task is {task.state}"):
                 return None
-            if task.disposition is not None and given_up(task):
-                return await self._recording.give_up(chain, link, task)
             word = came_to(chain, link, task)
             mandate = self._merging.proposals.mandate(chain.id) if word.outcome is Outcome.DONE else None
             if mandate is not None:
@@ -74,6 +91,11 @@ class Advance:
                 if not isinstance(brought, HandOff):
                     return brought
                 word = brought
+            if chain.phases and word.outcome is Outcome.DONE:
+                landed = await self._ahead.phasing.bring(chain, link, word, asked=asked)
+                if not isinstance(landed, HandOff):
+                    return landed
+                word = landed
             await self._recording.arm(chain, link, snapshot, word)
             return None
         if link.outcome is Outcome.GIVEN_UP and not asked:
@@ -83,6 +105,15 @@ class Advance:
         if not (task.terminal or now_on or link.handed_at is not None):
             return await self._at_work(chain, task, f"unit {link.unit} is recorded; its task has not handed over")
         return await self.onward(chain, link, None)
+
+    async def _prepared(self, stepped: Stepped) -> Stepped:
+        """What a task that was just made needs and that is quick: its source is told who has the unit."""
+        link = self._books.last(stepped.chain)
+        if link is not None and link.recorded_at is None:
+            snapshot = self._books.snapshot(link.task_id)
+            if (command := self._ahead.preparing.open(snapshot, quick=True)) is not None:
+                await self._ahead.preparing.go(self._books.chain(stepped.chain.id), link, snapshot, command)
+        return stepped
 
     async def _at_work(self, chain: Chain, task: Task, why: str) -> Stepped:
         """Leave a chain to its task; its own moment is put off where it has come."""
@@ -97,6 +128,9 @@ class Advance:
                 not asked and (why := self._merging.given_up(chain, recorded)) is not None
             ):
                 return await self._books.put(replace(counted, look_at=None, reason=why[:2000]), commit, why)
+            case Settled(counted, recorded, commit, _) if recorded.outcome is Outcome.GIVEN_UP and not asked:
+                why = f"task {link.task_id} was stopped by a person; to go on: tenuto chain advance {chain.id}"
+                return await self._books.put(replace(counted, look_at=None, reason=why), commit, why)
             case Settled(counted, recorded, commit, ended) if ended or now_on or link.handed_at is not None:
                 return await self.onward(counted, recorded, commit)
             case Settled(counted, _, commit, _):
@@ -111,25 +145,42 @@ class Advance:
         """Give the next unit away, or say why not; `before` goes into the same transaction."""
         commit, now = before or Commit(), self._books.clock.now()
         if chain.state is not ChainState.OPEN:
-            return await self._books.put(replace(chain, look_at=None), commit, chain.reason or str(chain.state))
+            left = self._ahead.clearing.left(chain)
+            look_at = now + LEFT if left else None
+            return await self._books.put(replace(chain, look_at=look_at), commit, chain.reason or str(chain.state))
         try:
             board = await self._units.board(chain.source)
         except Refused as why:
             return await self._books.wait(chain, commit, str(why), OUT_OF_ORDER)
         if (halt := self._merging.halts(chain)) is not None:
             return await self._books.wait(chain, commit, halt, WAITS)
+        open_ = await self._ahead.phasing.held(chain, commit)
+        if not isinstance(open_, Chain):
+            return open_
+        chain = open_
         if (cap := rules.capped(chain, self._units.cost(chain), now)) is not None:
-            return await self._books.end(chain, commit, ChainEvent.CAP_REACHED, cap)
+            return await self._end(chain, commit, ChainEvent.CAP_REACHED, cap)
         found = self._units.resolve(chain, board, link)
         match found.standing:
             case Standing.COMPLETE:
-                return await self._books.end(chain, commit, ChainEvent.EXHAUSTED, found.because)
+                return await self._end(chain, commit, ChainEvent.EXHAUSTED, found.because)
+            case Standing.BLOCKED if chain.reason != found.because:
+                swept, note = await self._ahead.sweeping.noted(chain)
+                return await self._books.wait(swept, commit.then(note), found.because, WAITS)
             case Standing.BLOCKED | Standing.IN_FLIGHT:
                 return await self._books.wait(chain, commit, found.because, WAITS)
+            case Standing.ELIGIBLE if chain.phases and found.unit != found.remaining[0]:
+                order = f"its phases are in strict order, and unit {found.remaining[0]} before {found.unit} is not done"
+                return await self._books.wait(chain, commit, order, WAITS)
             case Standing.ELIGIBLE:
                 return await self._give(chain, link, commit, board, found)
             case _ as never:
                 assert_never(never)
+
+    async def _end(self, chain: Chain, commit: Commit, event: ChainEvent, why: str) -> Stepped | None:
+        """The chain is over: every unit is looked at once more, and its worktrees in the next round."""
+        swept, note = await self._ahead.sweeping.noted(chain)
+        return await self._books.end(swept, commit.then(note), event, why)
 
     async def _give(
         self, chain: Chain, link: Link | None, commit: Commit, board: Board, found: Resolution
@@ -152,6 +203,7 @@ class Advance:
             parent=link.task_id if link is not None else None,
             cwd=chain.cwd,
             agent=chain.agent,
+            worktree=self._ahead.preparing.path(chain, name, chain.position + 1),
         )
         async with self._spawning.lock:
             now = self._books.clock.now()
@@ -176,12 +228,14 @@ class Advance:
                 chain,
                 revision=chain.revision + 1,
                 position=following.position,
-                look_at=now + AT_WORK,
+                look_at=now,  # until what it needs is there
                 reason="; ".join(found.notes) or None,
+                asks=None,
             )
             data: dict[str, Scalar] = {"chain": chain.id, "unit": name, "position": following.position}
             fact = Fact(FactKind.CHAIN_ADVANCED, chain.run_id, made.task_id, data)
             whole = commit.then(made.commit).then(Commit(puts=(moved, following), facts=(fact,)))
+            whole = whole.then(self._ahead.preparing.plan(chain, following, now))
             self._books.fuse.burn("advance.before_commit")
             done = await self._books.commit(whole)
         if not done:

@@ -26,6 +26,8 @@ EVERY = 100_000
 OUT_OF_ORDER, WAITS, PRESSED = timedelta(seconds=5), timedelta(seconds=15), timedelta(seconds=30)
 #: A chain whose task is at work is looked at when that one ends; and after this, should nobody have rung.
 AT_WORK = timedelta(minutes=10)
+#: A chain that has ended is looked at so often while worktrees of it are still to be taken away.
+LEFT = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,11 @@ class MergeWish:
 
 @dataclass(frozen=True)
 class Start:
-    """What `tenuto chain start` asks for."""
+    """What `tenuto chain start` asks for.
+
+    `worktrees`: every unit has a fresh one of the repository at `cwd`, begun at `base` (None: the default branch) of
+    `remote`. `phases`: a unit counts when its pull request is part of that base.
+    """
 
     goal: str
     repo: str
@@ -59,6 +65,10 @@ class Start:
     playbook: str | None = None
     title: str = ""
     merging: MergeWish | None = None
+    worktrees: bool = False
+    phases: bool = False
+    base: str | None = None
+    remote: str = "origin"
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ nothing about units.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import assert_never
 from weakref import WeakValueDictionary
 
@@ -17,10 +18,11 @@ from tenuto.engine.concern import concerned
 from tenuto.engine.cycle import Cycle
 from tenuto.model.chain import Chain, Link
 from tenuto.model.change import Busy, Commit, Committed, KeyConflict, NotLeader, Replayed, Stale
+from tenuto.model.command import Command, CommandKind
 from tenuto.model.fact import Fact, FactKind, Scalar
 from tenuto.model.faults import NoSupervisor, NotFound
-from tenuto.model.ids import ChainId, TaskId
-from tenuto.model.lifecycle import CHAIN, ChainEvent
+from tenuto.model.ids import ChainId, CommandId, TaskId
+from tenuto.model.lifecycle import CHAIN, ChainEvent, CommandState
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.work import Task
 from tenuto.ports import Clock, Fuse, Ledger, Minter
@@ -47,6 +49,29 @@ class Books:
         if self._cycle.epoch is None:
             raise NoSupervisor("no supervisor of this registry is deciding here")
         return self._cycle.epoch
+
+    def command(
+        self, kind: CommandKind, task_id: TaskId, scopes: tuple[str, ...], executor: str, now: datetime
+    ) -> Command:
+        """A command that is about to be written ahead: what it is, for whom, and what nobody else may touch."""
+        command_id = CommandId(self.mint.new("command"))
+        told = hashlib.sha256(repr((kind.value, scopes, command_id)).encode()).hexdigest()
+        return Command(
+            id=command_id,
+            revision=1,
+            kind=kind,
+            task_id=task_id,
+            attempt_id=None,
+            conversation_id=None,
+            executor=executor,
+            state=CommandState.ARMED,
+            epoch=self.epoch,
+            fence=told,
+            scopes=scopes,
+            created_at=now,
+            digest=told,
+            armed_at=now,
+        )
 
     def chain(self, given: ChainId) -> Chain:
         chain = self.ledger.chain(given)
@@ -85,7 +110,10 @@ class Books:
     def ended(self, chain: Chain, event: ChainEvent, why: str) -> Chain:
         state = CHAIN.after(chain.state, event)
         now = self.clock.now()
-        return replace(chain, revision=chain.revision + 1, state=state, ended_at=now, reason=why[:2000], look_at=None)
+        look_at = now if chain.base is not None else None  # its worktrees are cleared afterwards
+        return replace(
+            chain, revision=chain.revision + 1, state=state, ended_at=now, reason=why[:2000], look_at=look_at, asks=None
+        )
 
     async def put(self, chain: Chain, commit: Commit, why: str) -> Stepped | None:
         changed = replace(chain, revision=chain.revision + 1)

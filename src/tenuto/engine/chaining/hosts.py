@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tenuto.ports import Checkouts, Executor, Forges
+from tenuto.ports import Checkouts, Executor, Forges, History, Worktrees
 
 
 def on() -> str | None:
@@ -22,3 +22,5 @@ class Hosts:
     executors: Mapping[str, Executor] = field(default_factory=dict)
     gate: str = "host"
     switch: Callable[[], str | None] = on
+    trees: Worktrees | None = None
+    history: History | None = None

@@ -95,7 +95,7 @@ class Recording:
         command = self._books.ledger.command(link.command_id) if link.command_id is not None else None
         if command is None or link.outcome is None:
             raise NotFound("the command of a record is gone", field="command")
-        what = Record(link.unit, link.outcome, link.evidence, link.blocker, link.attempt, command.marker)
+        what = Record(link.unit, link.outcome, link.evidence, link.blocker, link.attempt, command.marker, link.id)
         source = self._units.source(chain.source)
         answer = await asyncio.to_thread(source.record, what)
         self._books.fuse.burn("record.written")
@@ -136,14 +136,6 @@ class Recording:
         commit = draft.commit()
         return commit is None or await self._books.commit(commit)
 
-    async def give_up(self, chain: Chain, link: Link, task: Task) -> Stepped | None:
-        """A person stopped the unit's task: nothing is recorded at the source, and a person says how it goes on."""
-        reason = f"task {task.id} was stopped by a person; to go on: tenuto chain advance {chain.id}"
-        recorded = replace(
-            link, revision=link.revision + 1, outcome=Outcome.GIVEN_UP, recorded_at=self._books.clock.now()
-        )
-        return await self._books.put(replace(chain, look_at=None, reason=reason), Commit(puts=(recorded,)), reason)
-
 
 def judged(task: Task, word: HandOff) -> bool:
     """Whether a word that a unit is done has to be proven before it counts."""
@@ -151,12 +143,15 @@ def judged(task: Task, word: HandOff) -> bool:
 
 
 def given_up(task: Task) -> bool:
+    """Whether a person stopped it: nothing is said of its unit, and a person says how it goes on."""
     return str(task.state) == "cancelled"
 
 
 def came_to(chain: Chain, link: Link, task: Task) -> HandOff:
     """What a unit came to, by how its task ended."""
     ending = task.disposition
+    if given_up(task):
+        return HandOff(Outcome.GIVEN_UP, ending.reason if ending is not None else None)
     reason = ending.reason if ending is not None else ""
     if str(task.state) == "completed":
         evidence = (ending.reference if ending is not None else None) or f"task {task.id}: {reason}"

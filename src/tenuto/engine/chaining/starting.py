@@ -6,6 +6,7 @@ begun.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import datetime
 
@@ -24,12 +25,18 @@ from tenuto.model.lifecycle import ChainState, RunState
 from tenuto.model.merging import Mandate
 from tenuto.model.policy import Policy
 from tenuto.model.work import AutoResume, Run
+from tenuto.model.worktree import Base
+from tenuto.ports import History, Worktrees
+
+_NAME = re.compile(r"(?!-)(?!.*\.\.)(?!.*//)[A-Za-z0-9._/-]{1,200}(?<![/.])")
 
 
 class Starting:
     """Makes chains."""
 
-    def __init__(self, books: Books, units: Units, defaults: Policy) -> None:
+    def __init__(self, books: Books, units: Units, defaults: Policy, trees: Worktrees, history: History | None) -> None:
+        self._trees = trees
+        self._history = history
         self._books = books
         self._units = units
         self._defaults = defaults
@@ -60,7 +67,12 @@ class Starting:
             agent=asked.agent,
             playbook=asked.playbook,
             look_at=now,
+            base=await self._base(asked),
+            phases=asked.phases,
         )
+        if chain.base is not None:
+            own = authority.namespace(chain.id)
+            chain = replace(chain, source=replace(chain.source, merges=chain.phases, own=own))
         mandate = None if asked.merging is None else self._mandate(asked, asked.merging, chain.id, now)
         if mandate is not None:
             chain = replace(chain, source=replace(chain.source, merges=True, own=mandate.branches))
@@ -80,6 +92,24 @@ class Starting:
         if not isinstance(outcome, Committed):
             raise Conflict("something changed meanwhile; try again")
         return Done(result)
+
+    async def _base(self, asked: Start) -> Base | None:
+        """What the worktrees of a chain begin at; None: it has none."""
+        if not (asked.worktrees or asked.phases):
+            if asked.base is not None:
+                raise Mistake("a base is what worktrees begin at", field="base", see="--worktrees, or --phases")
+            return None
+        if (why := self._trees.objection(asked.cwd)) is not None:
+            raise Mistake(why, field="cwd")
+        for field, name in (("remote", asked.remote), ("base", asked.base)):
+            if name is not None and not _NAME.fullmatch(name):
+                raise Mistake(f"{field} is the name of a {'remote' if field == 'remote' else 'branch'}", field=field)
+        branch = asked.base
+        if branch is None and self._history is not None:
+            branch = await self._history.default(asked.cwd, asked.remote)
+        if branch is None:
+            raise Mistake(f"the remote {asked.remote} does not tell its default branch; name one", field="base")
+        return Base(asked.remote, branch)
 
     def _mandate(self, asked: Start, wish: MergeWish, chain_id: ChainId, now: datetime) -> Mandate:
         """What the chain may merge. It is written with the chain, and nothing changes it afterwards."""

@@ -9,8 +9,8 @@ import asyncio
 from dataclasses import replace
 
 from tenuto.core import chain as rules
-from tenuto.core.chain import Finding, NotAdvanced, Resolution
-from tenuto.engine.chaining.asked import EVERY, Foreseen
+from tenuto.core.chain import NotAdvanced, Resolution
+from tenuto.engine.chaining.asked import Foreseen
 from tenuto.engine.chaining.books import Books
 from tenuto.model.chain import Board, Chain, Envelope, Link, Outcome, Parent, SourcePlace
 from tenuto.model.faults import Mistake, Refused
@@ -79,15 +79,3 @@ class Units:
         unit = board.unit(found.unit)
         attempt = self._books.ledger.tried(chain.id).get(found.unit, 0) + 1
         return Foreseen(chain, link, found, envelope, rules.render(envelope, attempt, unit.title if unit else ""))
-
-    async def sweep(self, given: ChainId) -> tuple[Finding, ...]:
-        """Every unit with the evidence that decides how it stands; nothing is put right."""
-        chain = self._books.chain(given)
-        board = await self.board(chain.source)
-        shipped = {
-            link.unit: f"task {link.task_id}"
-            for link in self._books.ledger.links(given, EVERY)
-            if link.outcome is Outcome.DONE and link.recorded_at is not None
-        }
-        claimed = {unit: str(task) for unit, task in self._books.ledger.claimed(self.name(chain.source)).items()}
-        return rules.sweep(board, claimed, shipped, chain.attempt_cap)
