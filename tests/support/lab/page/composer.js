@@ -30,6 +30,8 @@ export class Composer {
   }
 
   text() {
+    // Firefox puts text that is inserted over a paragraph right into the box.
+    if ([...this.box.childNodes].some((node) => node.nodeType === Node.TEXT_NODE)) return this.box.textContent ?? '';
     const lines = [...this.box.children].map((line) => line.textContent ?? '');
     return lines.length > 0 ? lines.join('\n') : this.box.textContent ?? '';
   }
