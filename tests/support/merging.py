@@ -1,8 +1,8 @@
 """A played host of repositories, a played gate, and a chain that merges: everything but the registry is in memory.
 
 The host is honest: it merges a pull request once, and only at the head it is told to expect. It counts what it was
-asked and what it did, so that a test can say how many merges there were. `silent` makes it do what it is asked and then not
-answer; `deaf` makes it not even hear.
+asked and what it did, so that a test can say how many merges there were. `silent` makes it do what it is asked and then
+not answer; `deaf` makes it not even hear.
 """
 
 from __future__ import annotations

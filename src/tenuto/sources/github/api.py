@@ -219,8 +219,10 @@ class Api:
                 "auto_retry": False,
                 "http_cache": False,
                 "user_agent": "tenuto",
-                "trust_env": not _loopback(self._account.api),
+                "trust_env": not (near := _loopback(self._account.api)),
             }
+            if near:  # without TLS; reading every root certificate for it takes longer than the answer
+                options["ssl_verify"] = False
             if (api := self._api()) is not None:
                 options["base_url"] = api
             made: Any = GitHub(TokenAuthStrategy(secret), **options) if secret is not None else GitHub(**options)
@@ -235,7 +237,8 @@ class Api:
 
 
 def _loopback(api: str | None) -> bool:
-    return api is not None and urlsplit(api).hostname in ("127.0.0.1", "::1", "localhost")
+    """Whether it is asked on this machine, without TLS."""
+    return api is not None and api.startswith("http://") and urlsplit(api).hostname in ("127.0.0.1", "::1", "localhost")
 
 
 def _message(text: str) -> str:

@@ -46,11 +46,12 @@ LABELS: Mapping[Outcome, frozenset[str]] = {
     Outcome.FAILED: frozenset({TRIED}),
     Outcome.GIVEN_UP: frozenset({TRIED}),
     Outcome.TAKEN: frozenset(),
+    Outcome.TAKEN: frozenset(),
 }
 #: Branches of chains begin with this.
 NAMESPACE = "tenuto/"
-#: Pages of pull requests (the latest changed first), of branches, and of one issue's comments.
-PULLS, BRANCHES, COMMENTS = 10, 20, 10
+#: Pages of pull requests (the latest changed first), and of one issue's comments.
+PULLS, COMMENTS = 10, 10
 EVIDENCE = 2000
 _RECORD = re.compile(r"<!-- tenuto:record (\{[^\n]{1,2000}\}) -->")
 _BRANCH = re.compile(r"(?:^|/)(?:issue-)?(\d{1,10})(?:-[^/]*)?$")
@@ -139,7 +140,7 @@ class GitHubIssues:
             for number in reading.closes(pull.body, api.repo):
                 closing[number] = (*closing.get(number, ()), pull)
         branches: dict[int, str] = {}
-        for row in api.pages(f"{api.place}/git/matching-refs/heads/{NAMESPACE}", {}, BRANCHES, whole=False):
+        for row in reading.rows(api.get(f"{api.place}/git/matching-refs/heads/{NAMESPACE}")):
             name = reading.field(row, "ref", str).removeprefix("refs/heads/")
             found = _BRANCH.search(name)
             if found is not None and not (self.own is not None and name.startswith(self.own)):

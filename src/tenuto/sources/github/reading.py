@@ -32,6 +32,13 @@ def field(row: Any, name: str, kind: type) -> Any:
     return value
 
 
+def rows(told: Any) -> list[Any]:
+    """An answer that is a list as a whole; Later where it is none."""
+    if not isinstance(told, list):
+        raise Later("GitHub's answer is no list")
+    return told
+
+
 def text(row: Mapping[str, Any], name: str) -> str:
     """A text that may be missing."""
     value = row.get(name)
