@@ -113,11 +113,8 @@ def _walk(node: ast.AST, parent: ast.AST | None, where: str) -> Iterator[tuple[a
     """Every node that is run, with its parent and the function it is in; annotations and docstrings are left out."""
     yield node, parent, where
     for name, held in ast.iter_fields(node):
-        if name in ("annotation", "returns", "type_comment", "decorator_list", "slice") and not isinstance(
-            held, ast.expr_context
-        ):
-            if name != "slice":
-                continue
+        if name in ("annotation", "returns", "decorator_list"):
+            continue
         for child in held if isinstance(held, list) else [held]:
             if not isinstance(child, ast.AST):
                 continue
@@ -185,7 +182,9 @@ def killed(overlay: Path, mutant: Mutant) -> bool:
     before = target.read_text("utf-8")
     target.write_text(mutated(CORE / f"{mutant.module}.py", mutant), "utf-8")
     try:
-        return any(_fails(overlay, tests) for tests in (QUICK, SLOW))
+        own = f"tests/core/test_{mutant.module}.py"
+        first = [(own,)] if (TOP / own).exists() else []
+        return any(_fails(overlay, tests) for tests in (*first, QUICK, SLOW))
     finally:
         target.write_text(before, "utf-8")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -41,6 +42,7 @@ class Kind(StrEnum):
     MOMENT = "moment"
     MARK = "mark"
     WORD = "word"
+    LABEL = "label"
 
 
 #: The names, what may stand behind each, and the words of those that are words.
@@ -66,7 +68,13 @@ NAMES: Mapping[str, Kind] = {
     "heartbeat_at": Kind.MOMENT,
     "job_updated_at": Kind.MOMENT,
     "plan_moved_at": Kind.MOMENT,
+    "state": Kind.LABEL,
+    "workers": Kind.COUNT,
+    "tracked_jobs": Kind.COUNT,
+    "recoveries": Kind.COUNT,
 }
+#: What a label is made of: another program's own word, which is shown and decides nothing.
+LABEL = re.compile(r"[A-Za-z0-9_.: -]{1,60}")
 WORDS: Mapping[str, frozenset[str]] = {
     "session": frozenset(SessionState),
     "plan": frozenset(PlanState),
@@ -114,6 +122,8 @@ def objection(name: str, value: str) -> str | None:
             )
         case Kind.MOMENT:
             return None if _is_moment(value) else f"{name} is an instant with its offset, as 2026-03-01T12:00:00Z"
+        case Kind.LABEL:
+            return None if LABEL.fullmatch(value) else f"{name} is a word of at most 60 letters, digits and signs"
         case Kind.WORD:
             return None if value in WORDS[name] else f"{name} is one of {', '.join(sorted(WORDS[name]))}"
         case _ as never:

@@ -20,6 +20,7 @@ from tenuto.engine.chaining.hosts import Hosts
 from tenuto.engine.chains import Chains, Helpers
 from tenuto.engine.cycle import Cycle
 from tenuto.engine.hooking import Hooking
+from tenuto.engine.importing import Importing, Loan
 from tenuto.engine.limiting import Limiting
 from tenuto.engine.permitting import Permitting
 from tenuto.engine.reading import EVERY, LISTED, Explained, Shown
@@ -126,6 +127,9 @@ class Desk(Writing):
         self.hooking = Hooking(ledger, self.supervision, clock, self._rung)
         lent = Lent(self._must_lead, self._allowed, self._replay, self._key, self._committed, self._rung)
         self.adopting = Adopting(ledger, clock, minter, self._executors, sessions, lent)
+        self.importing = Importing(
+            ledger, clock, minter, Loan(self._must_lead, self._allowed, self._key, self._committed, self._rung)
+        )
 
     # -- work
 

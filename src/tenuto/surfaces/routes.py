@@ -46,6 +46,7 @@ ROUTES: Mapping[str, Route] = {
     "token.new": Route("POST", "/tokens"),
     "token.revoke": Route("POST", "/tokens/{token}/revoke"),
     "executor.list": Route("GET", "/executors"),
+    "import": Route("POST", "/import"),
     "executor.settle": Route("POST", "/executors/{executor}/settle"),
     "run.coordinate": Route("PUT", "/runs/{run}/coordinator"),
     "task.list": Route("GET", "/tasks"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tenuto.config import Settings, load
 from tenuto.model.faults import Mistake
+from tenuto.model.foreign import Source
 from tenuto.surfaces.cli.entrances import (
     AlreadyLed,
     Check,
@@ -224,6 +225,16 @@ class RealEntrances:
         known = sites.load(self.settings.sites)
         hosts = {host for profile in known.values() for host in profile.site.hosts}
         return lay_out((folder or self.settings.state / "extension" / browser).absolute(), browser, hosts)
+
+    def foreign(self, path: Path, objective: str | None) -> Sequence[Source]:
+        """What could be imported from there; only read."""
+        from tenuto.transports.foreign.database import NotReadable
+        from tenuto.transports.foreign.looking import at
+
+        try:
+            return at(path, objective)
+        except NotReadable as error:
+            raise Mistake(str(error), field="from") from None
 
     def doctor(self, *, probe: bool = False) -> Sequence[Check]:
         """Look at everything; changes nothing."""

@@ -19,6 +19,7 @@ from tenuto.surfaces.cli import (
     executors,
     extension,
     hosting,
+    importing,
     outside,
     proofs,
     running,
@@ -81,7 +82,7 @@ program = typer.Typer(
 ROOMS = (
     *(service, tokens, hosting, running, spawning, work),
     *(understanding, words, chains, supervision, executors, waiting, watching),
-    *(adopting, hooks, extension, outside, proofs),
+    *(adopting, importing, hooks, extension, outside, proofs),
 )
 for room in ROOMS:
     program.add_typer(room.commands)

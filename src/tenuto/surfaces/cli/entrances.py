@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from tenuto.engine.desk import Desk
+    from tenuto.model.foreign import Source
+from tenuto.engine.desk import Desk
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +217,13 @@ class Entrances(Protocol):
         """Lay the browser extension out for a family of browsers; the folder to load. Raises Mistake or OSError.
 
         Without a folder it is laid out in the state directory.
+        """
+        ...
+
+    def foreign(self, path: Path, objective: str | None) -> Sequence[Source]:
+        """What a registry of another program, or a repository with worktrees, holds that could be imported; only read.
+
+        `objective` is what is to be done in worktrees. Raises Mistake where there is nothing that can be read.
         """
         ...
 

@@ -1,0 +1,90 @@
+"""Looks at a file or a directory and says what of it could be imported: recognised by content, and nothing guessed.
+
+A directory is searched one level deep, and in the places where known programs keep their registries; it may be a
+repository with worktrees as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Final
+
+from tenuto.model.foreign import Source
+from tenuto.transports.foreign import cws, database, general, worktrees
+from tenuto.transports.foreign.database import NotReadable
+
+#: Where registries lie below a directory that a person would name.
+PLACES: Final = (".cws",)
+SUFFIXES: Final = frozenset({".sqlite3", ".sqlite", ".db", ".json"})
+FILES: Final = 50
+
+
+def at(path: Path, objective: str | None) -> tuple[Source, ...]:
+    """Everything at this path. Raises NotReadable where nothing is."""
+    if path.is_dir():
+        found = [of_file(file) for file in _files(path)]
+        if (path / ".git").exists():
+            found.append(_repository(path, objective))
+        if not found:
+            raise NotReadable(f"{path} holds no SQLite or JSON file, and is no repository")
+        return tuple(found)
+    if not path.exists():
+        raise NotReadable(f"{path} is not there")
+    return (of_file(path),)
+
+
+def _files(top: Path) -> list[Path]:
+    found: list[Path] = []
+    for folder in (top, *(top / place for place in PLACES)):
+        try:
+            with os.scandir(folder) as entries:
+                found += [
+                    Path(entry.path)
+                    for entry in entries
+                    if entry.is_file(follow_symlinks=False) and Path(entry.name).suffix in SUFFIXES
+                ]
+        except OSError:
+            continue
+    return sorted(found)[:FILES]
+
+
+def of_file(path: Path) -> Source:
+    """One file."""
+    try:
+        if database.is_one(path):
+            return _database(path)
+        told = general.of_json(path)
+        if told is None:
+            return Source(str(path), None, unread=("no list in it says name, objective, directory and state",))
+        (items, left), unread = told
+        return Source(str(path), "JSON lists", _by_path("json", path), items, left, unread)
+    except NotReadable as error:
+        return Source(str(path), None, unread=(str(error),))
+
+
+def _database(path: Path) -> Source:
+    with database.opened(path) as connection:
+        if cws.recognised(connection):
+            version, items, left, unread = cws.read(connection)
+            return Source(
+                str(path), f"CWS registry, schema {version}", f"cws {cws.fingerprint(connection)}", items, left, unread
+            )
+        told = general.of_tables(connection)
+    if told is None:
+        return Source(str(path), None, unread=("no table in it says name, objective, directory and state",))
+    (items, left), unread = told
+    return Source(str(path), "SQLite tables", _by_path("sqlite", path), items, left, unread)
+
+
+def _repository(path: Path, objective: str | None) -> Source:
+    try:
+        items, left = worktrees.of(path, objective)
+    except NotReadable as error:
+        return Source(str(path), None, unread=(str(error),))
+    return Source(str(path), "git worktrees", _by_path("worktrees", path), items, left)
+
+
+def _by_path(kind: str, path: Path) -> str:
+    return f"{kind} {hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]}"
