@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 from tests.support.home import Home
 from tests.support.model_dialects import Asked
-from tests.support.programs import Server, claude, codex, installed
+from tests.support.programs import Server, claude, codex, gemini, installed, opencode
 from tests.support.scripted_model import Say
 
 PATIENCE = 90.0
@@ -40,6 +40,36 @@ def answers(times: int, recovered: str = DONE, other: str = "Words of a turn tha
     return [Say(told)] * times
 
 
+def lined(folder: Path, agent: str, about: str, *flags: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
+    """How `tenuto run --agent` names a program against the model at `about`, its variables, and the names it needs.
+
+    For `acp` `about` is the line itself.
+    """
+    place = folder / "agent-home"
+    match agent:
+        case "acp":
+            return about, {}, ()
+        case "claude":
+            made = claude(place, about, Server(command=("true",)))
+            line = f"claude:{installed('@anthropic-ai/claude-code-*/claude')} --allowedTools Bash"
+        case "gemini":
+            made = gemini(folder, about)
+            line = f"gemini:{' '.join(made.argv)}"
+        case "opencode":
+            made = opencode(folder, about)
+            line = f"opencode:{' '.join(made.argv)}"
+        case _:
+            made = codex(place, about, Server(command=("true",)))
+            line = f"codex:{installed('@openai/codex-*/vendor/*/bin/codex')} {' '.join(flags)}"
+            settings = place / ".codex" / "config.toml"
+            told, _, _ = settings.read_text("utf-8").partition("[mcp_servers")
+            settings.write_text(told, "utf-8")
+    environment = {name: value for name, value in made.environment.items() if name not in NAMES}
+    if agent == "codex":
+        environment["CODEX_HOME"] = str(place / ".codex")
+    return line, environment, ("SCRIPTED_KEY",) if agent == "codex" else ()
+
+
 class Stage:
     """One home with one sort of agent program. `line` is how `tenuto run --agent` names it.
 
@@ -49,21 +79,8 @@ class Stage:
     def __init__(self, folder: Path, agent: str, about: str, *flags: str) -> None:
         self.home = Home(folder)
         self.log = self.home.work / "log"
-        if agent != "acp":
-            make = {"claude": claude, "codex": codex}[agent]
-            made = make(folder / "agent-home", about, Server(command=("true",)))
-            self.home.environment |= {name: value for name, value in made.environment.items() if name not in NAMES}
-        self.named = ("SCRIPTED_KEY",) if agent == "codex" else ()
-        if agent == "acp":
-            self.line = about
-        elif agent == "claude":
-            self.line = f"claude:{installed('@anthropic-ai/claude-code-*/claude')} --allowedTools Bash"
-        else:
-            self.line = f"codex:{installed('@openai/codex-*/vendor/*/bin/codex')} {' '.join(flags)}"
-            settings = folder / "agent-home" / ".codex" / "config.toml"
-            told, _, _ = settings.read_text("utf-8").partition("[mcp_servers")
-            settings.write_text(told, "utf-8")
-            self.home.environment["CODEX_HOME"] = str(settings.parent)
+        self.line, environment, self.named = lined(folder, agent, about, *flags)
+        self.home.environment |= environment
         self.home.tenuto("start")
 
     def run(self, objective: str = "Keep the log.\n", *more: str) -> str:

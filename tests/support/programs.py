@@ -119,6 +119,50 @@ def codex(home: Path, model: str, server: Server) -> Program:
     return Program(argv, {"PATH": path(), "HOME": str(home), "SCRIPTED_KEY": "no-key"})
 
 
+def gemini(home: Path, model: str) -> Program:
+    """Gemini CLI, with a home of its own, that uses its tools unasked."""
+    folder = home / ".gemini"
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "general": {"disableAutoUpdate": True, "disableUpdateNag": True},
+    }
+    (folder / "settings.json").write_text(json.dumps(settings), "utf-8")
+    argv = (str(NODE / "node"), str(installed("@google/gemini-cli/bundle/gemini.js")), "-m", "gemini-2.5-flash")
+    environment = {
+        "PATH": path(),
+        "HOME": str(home),
+        "GEMINI_API_KEY": "no-key",
+        "GOOGLE_GEMINI_BASE_URL": model,
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    }
+    return Program((*argv, "--approval-mode", "yolo"), environment)
+
+
+def opencode(home: Path, model: str) -> Program:
+    """opencode over ACP, with a home of its own, that uses its tools unasked and fetches nothing."""
+    folder = home / ".config" / "opencode"
+    folder.mkdir(parents=True, exist_ok=True)
+    one = {"name": "scripted", "tool_call": True, "limit": {"context": 100_000, "output": 10_000}}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "Scripted",
+        "options": {"baseURL": f"{model}/v1", "apiKey": "no-key"},
+        "models": {"scripted": one},
+    }
+    settings = {
+        "autoupdate": False,
+        "share": "disabled",
+        "model": "scripted/scripted",
+        "small_model": "scripted/scripted",
+        "provider": {"scripted": provider},
+        "permission": {"*": "allow"},
+    }
+    (folder / "opencode.json").write_text(json.dumps(settings), "utf-8")
+    return Program((str(installed("opencode-*/bin/opencode")), "acp"), {"PATH": path(), "HOME": str(home)})
+
+
 def wrapped(program: Program, folder: Path) -> str:
     """A command line for `tenuto run` that becomes the program: what it prints goes to files of `folder`.
 

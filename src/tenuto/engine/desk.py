@@ -55,7 +55,7 @@ from tenuto.model.work import (
     Wake,
     WakeKind,
 )
-from tenuto.ports import Clock, Executor, Fuse, Ledger, Minter, NoFuse, Playbooks, UnitSources
+from tenuto.ports import Clock, Executor, Fuse, Ledger, Minter, NoFuse, Playbooks, Sessions, UnitSources
 
 __all__ = ["Caller", "Desk", "Done", "Effect", "Explained", "Order", "Shown"]
 
@@ -171,6 +171,10 @@ class Desk(Writing):
         done = await self._committed(commit, result)
         self._rung(task_id)
         return done
+
+    def _allowed(self, title: str, objective: str, cwd: str, agent: Agent) -> Policy:
+        """The policy of work that may be; raises Mistake with the field to mend."""
+        return self._checked(Order(title, objective, cwd, agent))
 
     def _checked(self, order: Order) -> Policy:
         if not order.title.strip() or len(order.title) > 200:

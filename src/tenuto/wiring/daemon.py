@@ -38,6 +38,7 @@ from tenuto.surfaces.http.auth import Authenticator, Kept, operator_token
 from tenuto.surfaces.http.door import Door, Wide
 from tenuto.surfaces.http.feed import Feed
 from tenuto.transports import processes
+from tenuto.transports.agents.records import Records
 from tenuto.transports.bridge import Bridge
 from tenuto.transports.host.executor import HostExecutor
 from tenuto.transports.localshell.taking import Doors, TakingExecutor
@@ -50,7 +51,9 @@ from tenuto.wiring.agents import agents_of
 from tenuto.wiring.board import Board
 from tenuto.wiring.executors import bridged
 from tenuto.wiring.forging import hosts
+from tenuto.wiring.hooked import Hooked
 from tenuto.wiring.sites import pages_of
+from tenuto.wiring.world import RandomMinter, SystemClock, holder_presence, host_name
 
 _LOG = logging.getLogger("tenuto")
 BUILT_IN = Path(prompts.__file__).parent / "playbooks"
@@ -282,6 +285,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
     door.open(succeeds=before is not None and before.address == led.address)
     spooled = Spooled(SpoolFolder(settings.spool), supervisor.ledger, _says(supervisor.desk))
     board = Board(settings.state, supervisor.desk.troubles)
+    hooked = Hooked(settings.state / "hooks", supervisor.desk.hooking.told)
     keeper = Keeper(supervisor.ledger, supervisor.executor, supervisor.clock, settings.keep)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -292,6 +296,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
             group.create_task(door.serve(), name="door")
             group.create_task(spooled.run(), name="spool")
             group.create_task(keeper.run(), name="keeper")
+            group.create_task(hooked.run(), name="hooks")
             group.create_task(supervisor.strangers.run(), name="strangers")
             group.create_task(tender.run(), name="chains")
             group.create_task(board.run(), name="board")
@@ -302,6 +307,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
                 door.stop()
                 spooled.stop()
                 keeper.stop()
+                hooked.stop()
                 supervisor.strangers.stop()
                 tender.stop()
                 board.stop()

@@ -17,9 +17,11 @@ from tenuto.config import Settings, load
 from tenuto.model.faults import Mistake
 from tenuto.model.foreign import Source
 from tenuto.surfaces.cli.entrances import (
+    AgentFacts,
     AlreadyLed,
     Check,
     Glance,
+    HookPlan,
     NotSpawned,
     Places,
     Proof,
@@ -265,6 +267,34 @@ class RealEntrances:
         from tenuto.wiring import service
 
         return service.carry_out(plan)
+
+    def agents(self) -> Sequence[AgentFacts]:
+        """The agent programs of this machine."""
+        from tenuto.transports.agents.adapters import ADAPTERS
+        from tenuto.wiring import programs
+
+        return [programs.facts_of(name, self._environ) for name in ADAPTERS if ADAPTERS[name].argv]
+
+    def agent_test(self, name: str, argv: tuple[str, ...]) -> Proof:
+        """One dry turn."""
+        from tenuto.transports.agents.adapters import ADAPTERS
+        from tenuto.wiring import programs
+
+        if name not in ADAPTERS:
+            raise Mistake(f"no agent is called '{name[:60]}'; known are {', '.join(ADAPTERS)}", field="agent")
+        return programs.tested(name, argv, self.settings, self._environ)
+
+    def hooks_plan(self, act: str, agent: str, project: Path | None) -> HookPlan:
+        """What changing a program's hooks comes to."""
+        from tenuto.wiring import hooks
+
+        return hooks.plan(self, self._environ, act, agent, project, self.minter.secret())
+
+    def hooks_standing(self, agent: str, project: Path | None) -> Mapping[str, object]:
+        """How a program's hooks stand."""
+        from tenuto.wiring import hooks
+
+        return hooks.standing(self, self._environ, agent, project)
 
     def demo(self, *, keep: bool, say: Callable[[str], None]) -> Proof:
         """The demonstration."""

@@ -15,9 +15,12 @@ from typer.core import TyperGroup
 
 from tenuto import __version__
 from tenuto.surfaces.cli import (
+    adopting,
+    agents,
     chains,
     executors,
     extension,
+    hooks,
     hosting,
     importing,
     outside,
@@ -82,7 +85,7 @@ program = typer.Typer(
 ROOMS = (
     *(service, tokens, hosting, running, spawning, work),
     *(understanding, words, chains, supervision, executors, waiting, watching),
-    *(adopting, importing, hooks, extension, outside, proofs),
+    *(agents, adopting, importing, hooks, extension, outside, proofs),
 )
 for room in ROOMS:
     program.add_typer(room.commands)

@@ -133,6 +133,33 @@ class ServicePlan:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class AgentFacts:
+    """One agent program as it stands here: `path` None where it is not installed, `can` what of it is driven.
+
+    `trouble` is a sentence: why it is not there, or that its version was not tried; "" where nothing is to be said.
+    """
+
+    name: str
+    path: str | None
+    version: str | None
+    can: tuple[str, ...]
+    trouble: str
+
+
+@dataclass(frozen=True, slots=True)
+class HookPlan:
+    """What changing the hooks of a program comes to: the file, the change line by line, and what does it.
+
+    `carry_out` None: there is nothing to do.
+    """
+
+    file: Path
+    difference: tuple[str, ...]
+    notes: tuple[str, ...]
+    carry_out: Callable[[], None] | None
+
+
 class Entrances(Protocol):
     """Everything outside that the command line reaches, for one registry."""
 
@@ -251,6 +278,22 @@ class Entrances(Protocol):
 
     def carry_out(self, plan: ServicePlan) -> Sequence[str]:
         """Do what a plan says; a sentence for each step. Raises Mistake when a step fails, and says which."""
+        ...
+
+    def agents(self) -> Sequence[AgentFacts]:
+        """The agent programs that are known by name, each asked for its version."""
+        ...
+
+    def agent_test(self, name: str, argv: tuple[str, ...]) -> Proof:
+        """One dry turn with a program in an empty directory. Raises Mistake for a name that is none."""
+        ...
+
+    def hooks_plan(self, act: str, agent: str, project: Path | None) -> HookPlan:
+        """What "install" or "remove" would do to a program's settings; changes nothing. Raises Mistake."""
+        ...
+
+    def hooks_standing(self, agent: str, project: Path | None) -> Mapping[str, object]:
+        """`file`, `installed`, `called` (when last, and by what), and `text`, of a program's hooks."""
         ...
 
     def demo(self, *, keep: bool, say: Callable[[str], None]) -> Proof:

@@ -336,7 +336,7 @@ def caught_up(this: Front, given: str) -> tuple[str, int]:
 
 
 AGENTS = {
-    "claude": ["claude"], "codex": ["codex"], "gemini": ["gemini", "--acp"], "opencode": ["opencode", "acp"], "acp": [],
+    "claude": ["claude"], "codex": ["codex"], "gemini": ["gemini"], "opencode": ["opencode", "acp"], "acp": [],
 }  # fmt: skip
 """How the agent programs that are known by name are started, unless it is said."""
 

@@ -41,6 +41,7 @@ TELLS = {
     "slots": ("slots", "free", "counts", "held", "line", "pending"),
     "token.list": ("tokens",),
     "executor.list": ("executors",),
+    "session.list": ("sessions",),
     "task.list": ("tasks",),
     "task.show": ("run", "task", "objective", "because", "attempts", "commands", "waits", "messages", "reports"),
     "task.assignment": ("task", "run", "title", "cwd", "objective", "acceptance"),

@@ -184,6 +184,7 @@ WAYS: Mapping[str, str] = {
 DEEDS: Mapping[str, str] = {
     "run.create": "made task",
     "task.spawn": "spawned task",
+    "session.adopt": "adopted as task",
     "task.ready": "readiness is recorded for",
     "chain.start": "a chain is begun with",
     "chain.record": "recorded is the unit of",

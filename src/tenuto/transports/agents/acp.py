@@ -95,11 +95,16 @@ class Reading:
 
 
 class Acp:
-    """Implements `Channel`."""
+    """Implements `Channel`. `quiet`: seconds without a word after which a loaded session has told all of its past.
 
-    def __init__(self, start: Start) -> None:
+    The protocol has an agent tell it before it answers; one that goes on afterwards would have its old words heard as
+    those of the turn.
+    """
+
+    def __init__(self, start: Start, quiet: float = 0.0) -> None:
         self._start = start
         self._asks: dict[str, tuple[object, list[Json]]] = {}
+        self._quiet = quiet
         self._reading = Reading()
         self._queue: deque[Event] = deque()
         self._calls: Calls | None = None
@@ -127,6 +132,8 @@ class Acp:
             await self.close(1.0)
             raise
         calls.forget()
+        if session is not None and self._quiet:
+            await calls.quieted(self._quiet, OPEN_WITHIN)
         self._reading.session = name
         return name
 

@@ -26,6 +26,10 @@ from tenuto.transports.agents.adapters import ADAPTERS, Adapter
 from tenuto.transports.agents.channel import Channel, NotOpened, Start
 from tenuto.transports.agents.hindering import Hindering
 from tenuto.transports.agents.program import ATTEMPT, end_carriers
+from tenuto.transports.agents.records import Records
+from tenuto.transports.agents.standing import Standing
+from tenuto.transports.agents.stops import Stops
+from tenuto.transports.agents.verifying import verified
 from tenuto.transports.executor_side.carrying import CarryOut, Doing
 from tenuto.transports.executor_side.keeping import Keeping, Marks
 from tenuto.transports.host import environment
@@ -85,6 +89,7 @@ class Conversing:
         *,
         adapters: Mapping[str, Adapter] = ADAPTERS,
         tell: Tell = lambda conversation, event: None,
+        stops: Stops | None = None,
     ) -> None:
         self._keeping = keeping
         self._clock = clock
@@ -92,6 +97,7 @@ class Conversing:
         self._env_file = env_file
         self._adapters = adapters
         self._tell = tell
+        self._stops = stops
         self._going: Going | None = None
         self.busy_until = clock.monotonic()
 
@@ -125,7 +131,9 @@ class Conversing:
         except environment.MissingError as missing:
             await marks.failed(str(missing), mendable=True)
             return
-        channel = adapter.make(start)
+        channel = await self._channel(adapter, start, target, marks)
+        if channel is None:
+            return
         going = self._going = Going(command.command, channel, Hindering(self._clock.now))
         try:
             await self._turn(command, marks, order, target, going)
@@ -137,6 +145,27 @@ class Conversing:
                     waiting.set_result(None)
             self._going = None
             self.busy_until = self._clock.monotonic()
+
+    async def _channel(self, adapter: Adapter, start: Start, target: wire.Target, marks: Marks) -> Channel | None:
+        """The channel of a turn: the program's own, or the stops of one that has the session open; None and a mark."""
+        known = sessions.held(self._keeping.folder)
+        before = sessions.named(target.identity, target.id, known)
+        if before is None or not adapter.keeps_records:
+            return adapter.make(start)
+        records = Records(start.env)
+        adopted = known is None or known.session != before.session
+        told = await asyncio.to_thread(verified, records, adapter.name, before, start.cwd, adopted=adopted)
+        if isinstance(told, str):
+            await marks.failed(told, mendable=True)
+            return None
+        if told is None or self._stops is None:
+            return adapter.make(start)
+        name = before.session
+        return Standing(
+            self._stops,
+            lambda: records.running(adapter.name, name),
+            lambda marker: records.holds(adapter.name, name, marker),
+        )
 
     async def _turn(self, command: wire.Command, marks: Marks, order: Turn, target: wire.Target, going: Going) -> None:
         channel = going.channel
@@ -299,7 +328,7 @@ class Conversing:
             value = self._surroundings.get(name, kept.get(name))
             if value is not None and name not in values:
                 values[name] = value
-        return values
+        return {**adapter.own_values, **values}
 
     # -- words into it, and its end
 

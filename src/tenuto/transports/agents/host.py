@@ -28,6 +28,7 @@ from tenuto.transports.agents import events
 from tenuto.transports.agents.adapters import ADAPTERS
 from tenuto.transports.agents.clock import HostClock
 from tenuto.transports.agents.conversing import Conversing, Eyes
+from tenuto.transports.agents.stops import Stops
 from tenuto.transports.executor_side.carrying import Carrying
 from tenuto.transports.executor_side.connecting import connector, token_file
 from tenuto.transports.executor_side.keeping import Keeping
@@ -89,6 +90,7 @@ async def hosting(folder: Path, name: str, adapter: str, sockets: Sequence[str],
             await peer.run()
         finally:
             leaving.cancel()
+            await stops.close()
     return 0
 
 

@@ -102,6 +102,19 @@ class Program:
             except OSError as error:
                 raise ConnectionError(str(error)) from None
 
+    async def give(self, text: str) -> None:
+        """Write these words as they are and close its input; ConnectionError when nobody reads any more."""
+        process = self._process
+        if process is None or process.stdin is None or process.stdin.is_closing():
+            raise ConnectionError("the program is gone")
+        async with self._sending:
+            try:
+                process.stdin.write(text.encode("utf-8", "replace"))
+                await process.stdin.drain()
+                process.stdin.close()
+            except OSError as error:
+                raise ConnectionError(str(error)) from None
+
     async def hear(self) -> Json | None:
         """The next line that is an object; None once there will be none. What is no JSON is passed over."""
         process = self._process

@@ -7,6 +7,7 @@ everything, and an answer is told apart by the tag that its question was given. 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
@@ -55,6 +56,15 @@ class Calls:
         """Drop what was kept while it came up: a session that is loaded tells its past again."""
         self._kept.clear()
 
+    async def quieted(self, quiet: float, within: float) -> None:
+        """Drop what still comes, until nothing has come for `quiet` seconds; `within` seconds at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while True:
+                    async with asyncio.timeout(quiet):
+                        if await self._program.hear() is None:
+                            return
+
     async def post(self, method: str, params: Json, tag: str) -> None:
         """Ask and go on; `hear` gives the answer with this tag."""
         mine = await self._ask(method, params)
@@ -88,5 +98,7 @@ class Calls:
 
 def refusal(error: Json) -> RpcError:
     """An error as it was answered."""
-    code = error.get("code")
-    return RpcError(code if isinstance(code, int) else 0, str(error.get("message"))[:500])
+    code, data = error.get("code"), error.get("data")
+    detail = data.get("details") if isinstance(data, dict) else None
+    told = str(error.get("message")) + (f": {detail}" if isinstance(detail, str) else "")
+    return RpcError(code if isinstance(code, int) else 0, told[:500])
