@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from tenuto.model.chain import Chain
 from tenuto.model.command import Command
 from tenuto.model.health import LOUD, Assessment, Health
 from tenuto.model.ids import TaskId
@@ -46,7 +47,12 @@ class Hushed:
 
 
 def queue(
-    waits: Iterable[Wait], commands: Iterable[Command], tasks: Sequence[Task], troubles: Sequence[str], now: datetime
+    waits: Iterable[Wait],
+    commands: Iterable[Command],
+    tasks: Sequence[Task],
+    troubles: Sequence[str],
+    now: datetime,
+    chains: Iterable[Chain] = (),
 ) -> tuple[Item, ...]:
     """The attention queue, oldest first; `troubles` are sentences about the supervisor itself."""
     items = [_question(wait) for wait in waits if wait.kind in HUMAN_WAITS]
@@ -57,6 +63,7 @@ def queue(
     items += [
         _health(task, task.health) for task in tasks if task.health is not None and _loud(task) and task.id not in told
     ]
+    items += [_chain(chain, chain.asks) for chain in chains if chain.asks is not None]
     items += [Item(None, "supervisor", text, "tenuto doctor", now) for text in troubles]
     return tuple(sorted(items, key=lambda item: (item.since, item.task_id or "", item.kind)))
 
@@ -86,6 +93,10 @@ def _question(wait: Wait) -> Item:
     if wait.kind is WaitKind.CAP:
         mend = f"tenuto policy set {wait.subject or f'{wait.task_id} max-attempts'}=N"
     return Item(wait.task_id, f"{wait.kind} wait", wait.question, mend, wait.opened_at)
+
+
+def _chain(chain: Chain, asks: str) -> Item:
+    return Item(None, "chain", asks, f"tenuto chain status {chain.id}", chain.created_at)
 
 
 def _doubt(command: Command) -> Item:

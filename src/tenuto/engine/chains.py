@@ -209,6 +209,10 @@ class Chains:
         """Newest first."""
         return self._books.ledger.chains(LISTED, unfinished=unfinished)
 
+    def chain(self, given: ChainId) -> Chain:
+        """One chain; NotFound where there is none."""
+        return self._books.chain(given)
+
     def links(self, given: ChainId) -> tuple[Link, ...]:
         """What the chain gave to tasks, newest first."""
         return self._books.ledger.links(given, LISTED)

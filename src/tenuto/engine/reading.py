@@ -251,6 +251,7 @@ class Reading:
             self._ledger.tasks(EVERY, unfinished=True),
             self._troubles(),
             self._clock.now(),
+            self._ledger.chains(LISTED, unfinished=True),
         )
 
     def hushed(self) -> tuple[Hushed, ...]:

@@ -85,6 +85,10 @@ class Started(Params):
     max_tasks: Count | None = None
     max_life: Annotated[float, Field(gt=0, le=315_360_000, allow_inf_nan=False)] | None = None
     max_cost: Annotated[int, Field(ge=1, le=10**15)] | None = None
+    worktrees: bool = False
+    phases: bool = False
+    base: Said | None = None
+    remote: Said = "origin"
 
 
 class Recording(OneTask):
@@ -133,13 +137,19 @@ async def _start(desk: Desk, caller: Caller, params: Started, key: str | None) -
         if agent is None
         else Agent(agent.adapter, tuple(agent.argv), agent.resumable, tuple(agent.env), agent.on),
         playbook=params.playbook,
+        worktrees=params.worktrees,
+        phases=params.phases,
+        base=params.base,
+        remote=params.remote,
     )
     return present.done("chain.start", await desk.chains.start(caller, asked, key))
 
 
 async def _status(desk: Desk, caller: Caller, params: OneChain, key: str | None) -> Answer:
     chain = _id(desk, params.chain)
-    return told.standing(await desk.chains.foresee(chain), desk.chains.links(chain))
+    foreseen = await desk.chains.foresee(chain)
+    last = None if foreseen.chain.swept is None else desk.chains.text(foreseen.chain.swept)
+    return told.standing(foreseen, desk.chains.links(chain), await desk.chains.sweep(chain), last)
 
 
 async def _next(desk: Desk, caller: Caller, params: OneChain, key: str | None) -> Answer:

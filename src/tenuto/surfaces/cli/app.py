@@ -24,6 +24,7 @@ from tenuto.surfaces.cli import (
     hosting,
     importing,
     outside,
+    phases,
     proofs,
     running,
     service,
@@ -84,7 +85,7 @@ program = typer.Typer(
 )
 ROOMS = (
     *(service, tokens, hosting, running, spawning, work),
-    *(understanding, words, chains, supervision, executors, waiting, watching),
+    *(understanding, words, chains, phases, supervision, executors, waiting, watching),
     *(agents, adopting, importing, hooks, extension, outside, proofs),
 )
 for room in ROOMS:

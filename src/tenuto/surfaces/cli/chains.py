@@ -75,6 +75,16 @@ def start(
     max_units: Annotated[int | None, typer.Option("--max-units", help="Units done.", show_default=False)] = None,
     max_tasks: Annotated[int | None, typer.Option("--max-tasks", help="Tasks made.", show_default=False)] = None,
     max_hours: Annotated[float | None, typer.Option("--max-hours", help="Since the start.", show_default=False)] = None,
+    worktrees: Annotated[
+        bool, typer.Option("--worktrees", help="A fresh git worktree of --cwd for every unit.")
+    ] = False,
+    phases: Annotated[
+        bool, typer.Option("--phases", help="A unit counts when its pull request has landed; with worktrees.")
+    ] = False,
+    base: Annotated[
+        str | None, typer.Option("--base", metavar="BRANCH", help="Where worktrees begin.", show_default=False)
+    ] = None,
+    remote: Annotated[str, typer.Option("--remote", metavar="NAME", help="The remote of the base.")] = "origin",
     title: Annotated[str, typer.Option("--title", help="A name for it.", show_default=False)] = "",
     key: Key = None,
     as_json: AsJson = False,
@@ -101,6 +111,10 @@ def start(
         "max_units": max_units,
         "max_tasks": max_tasks,
         "max_life": None if max_hours is None else max_hours * 3600,
+        "worktrees": worktrees,
+        "phases": phases,
+        "base": base,
+        "remote": remote,
     }
     made = this.door.change("chain.start", params, key)
     if this.out.as_json:
@@ -146,6 +160,10 @@ def status(context: typer.Context, given: ChainArgument, as_json: AsJson = False
         for row in rows(answer.get("links"))
     ]
     this.out.table(("position", "unit", "attempt", "task", "outcome"), told)
+    found = [(row.get("unit"), row.get("what"), row.get("evidence")) for row in rows(answer.get("units"))]
+    this.out.table(("unit", "stands", "evidence"), found)
+    if asks := get(answer, "chain", "asks"):
+        this.out.line(str(asks))
     return Exit.DONE
 
 

@@ -307,6 +307,19 @@ TOOLS: Mapping[str, Tool] = {
             _UNIT,
         ),
         Tool(
+            "phase_open",
+            "phase.open",
+            "Record your pull request",
+            "Records the number of the pull request that you opened for your unit, where the chain has phases: call it "
+            "as soon as it is open. The unit counts when that has landed in the base; you need not wait for it.",
+            _done,
+            {
+                "pull": "The pull request's number.",
+                "branch": "Its branch, if it is not the one you were given.",
+                "url": "Where it can be seen.",
+            },
+        ),
+        Tool(
             "run_status",
             "run.show",
             "How the run stands",

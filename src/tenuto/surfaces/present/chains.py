@@ -10,8 +10,8 @@ from tenuto.engine.chains import Foreseen
 from tenuto.model.chain import Chain, Link, document_of
 from tenuto.surfaces.present import rows
 
-TOLD = 50
-"""How many links are told, the newest."""
+TOLD, UNITS = 50, 200
+"""How many links are told, the newest, and how many units."""
 
 
 def chain(row: Chain) -> dict[str, Any]:
@@ -38,6 +38,9 @@ def chain(row: Chain) -> dict[str, Any]:
         "look_at": rows.instant(row.look_at),
         "ended_at": rows.instant(row.ended_at),
         "because": row.reason,
+        "asks": row.asks,
+        "base": None if row.base is None else str(row.base),
+        "phases": row.phases,
     }
 
 
@@ -79,15 +82,23 @@ def foreseen(what: Foreseen) -> dict[str, Any]:
     }
 
 
-def standing(what: Foreseen, links: Iterable[Link]) -> dict[str, Any]:
-    """A chain as it stands, the newest of its links, why it waits, and what the next step would be."""
+def standing(
+    what: Foreseen, links: Iterable[Link], found: Iterable[Finding], last: str | None = None
+) -> dict[str, Any]:
+    """A chain as it stands: links, units with their evidence, why it waits, the next step, and the last sweep.
+
+    Of the units those that are not done are told first, at most 200 in all.
+    """
     told = [link(row) for row in links]
-    next_ = foreseen(what)
+    next_, units = foreseen(what), swept(found)
     return {
         "chain": chain(what.chain),
         "links": told[:TOLD],
         "older": max(len(told) - TOLD, 0),
         "next": {name: next_[name] for name in ("standing", "unit", "mine", "left", "because", "notes")},
+        "units": sorted(units["units"], key=lambda one: one["what"] == "done")[:UNITS],
+        "counts": units["counts"],
+        "sweep": last,
     }
 
 

@@ -191,6 +191,8 @@ DEEDS: Mapping[str, str] = {
     "chain.handoff": "handed off is the unit of",
     "chain.advance": "the chain has made a step:",
     "chain.stop": "the chain is stopped",
+    "phase.open": "its pull request is recorded for",
+    "worktree.remove": "looked at the worktree of",
     "executor.settle": "settled",
     "limit.lift": "lifted is a limit",
     "token.new": "made token",
