@@ -102,13 +102,13 @@ class Desk(Writing):
         presence: Callable[[Leadership], Presence] = lambda _holder: Presence.UNKNOWN,
         playbooks: Playbooks | None = None,
         sources: UnitSources | None = None,
+        hosts: Hosts | None = None,
+        sessions: Sessions | None = None,
         fuse: Fuse | None = None,
     ) -> None:
         super().__init__(
             ledger, cycle, clock, minter,
             slots=slots, defaults=defaults, troubles=troubles, presence=presence, ring=ring,
-        hosts: Hosts | None = None,
-        sessions: Sessions | None = None,
         )  # fmt: skip
         self._executors = executors or {}
         self._stop = stop

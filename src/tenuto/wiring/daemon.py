@@ -158,11 +158,11 @@ async def assembled(
         presence=partial(holder_presence, machine=settings.machine),
         playbooks=PlaybookFolders(settings.playbooks, BUILT_IN),
         sources=SourceFinder(settings.units, account(settings.github)),
+        hosts=hosts(settings, clock, executors),
+        sessions=Records(os.environ),
         fuse=fuse,
     )
     try:
-        hosts=hosts(settings, clock, executors),
-        sessions=Records(os.environ),
         yield Supervisor(settings, ledger, executor, bridge, strangers, cycle, wheel, residency, desk, clock, minter)
     finally:
         await executor.close()
@@ -210,11 +210,11 @@ def reading_desk(settings: Settings) -> tuple[Desk, Callable[[], None]]:
         executors=executors,
         presence=partial(holder_presence, machine=settings.machine),
         sources=SourceFinder(settings.units, account(settings.github)),
+        hosts=hosts(settings, clock, executors),
     )
     return desk, reader.close_readers
 
 
-        hosts=hosts(settings, clock, executors),
 def gone_from(settings: Settings) -> Callable[[Leadership], bool]:
     """Says of a holder whether its process is proven gone; never of one on another machine."""
     return lambda holder: holder_presence(holder, settings.machine) is Presence.GONE
