@@ -97,6 +97,8 @@ class Chains:
         """Make a chain and its first task. Raises Mistake with the field to mend; what is refused has made nothing."""
         caller.must_operate()
         self._books.help.must_lead()
+        if asked.merging is not None:
+            self.merging.proposals.checked(asked.merging.forge)
         done = await self._starting.start(caller, asked, key)
         if done.replayed:
             return done

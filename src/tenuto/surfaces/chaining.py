@@ -16,6 +16,7 @@ from tenuto.model.ids import ChainId
 from tenuto.model.snapshot import Role
 from tenuto.model.work import Agent
 from tenuto.surfaces import present
+from tenuto.surfaces.merging import Merges, wish
 from tenuto.surfaces.parameters import (
     Answer,
     Argument,
@@ -64,8 +65,12 @@ class ChainAgent(Params):
 class ChainSource(Params):
     """Where the units live: a queue file, a list with its log, or a configured database by its name."""
 
-    kind: Literal["queue", "log", "sql"]
+    `query` says which issues: `label:NAME`, `search:WORDS` or `issues:1,2,3`.
+    """
+
+    kind: Literal["queue", "log", "sql", "github"]
     location: Path
+    query: Said | None = None
 
 
 class Started(Params):
@@ -80,6 +85,7 @@ class Started(Params):
     agent: ChainAgent | None = None
     playbook: Annotated[str, StringConstraints(min_length=1, max_length=80), AfterValidator(no_nul)] | None = None
     authorization: Annotated[dict[Label, bool], Field(max_length=32, default_factory=dict)]
+    merging: Merges | None = None
     attempt_cap: Annotated[int, Field(ge=1, le=20)] = 10
     max_units: Count | None = None
     max_tasks: Count | None = None
@@ -100,6 +106,8 @@ class Recording(OneTask):
     blocked_on: Said | None = None
     resume_when: Said | None = None
     checks: Literal["green", "red", "none"] = "none"
+    pull: Annotated[int, Field(ge=1, lt=2**53)] | None = None
+    branch: Said | None = None
 
 
 class Stopping(OneChain):
@@ -122,7 +130,7 @@ async def _start(desk: Desk, caller: Caller, params: Started, key: str | None) -
         goal=params.goal,
         repo=params.repo,
         selector=params.selector,
-        source=SourcePlace(params.source.kind, params.source.location),
+        source=SourcePlace(params.source.kind, params.source.location, params.source.query),
         cwd=params.cwd,
         title=params.title,
         caps=Caps(
@@ -137,6 +145,7 @@ async def _start(desk: Desk, caller: Caller, params: Started, key: str | None) -
         if agent is None
         else Agent(agent.adapter, tuple(agent.argv), agent.resumable, tuple(agent.env), agent.on),
         playbook=params.playbook,
+        merging=wish(params.merging),
         worktrees=params.worktrees,
         phases=params.phases,
         base=params.base,
@@ -169,6 +178,8 @@ def _word(params: Recording, *, only_record: bool) -> HandOff:
         blocker=None if parts == (None, None, None) else blocker_of(*parts),
         checks=Checks(params.checks),
         only_record=only_record,
+        pull=params.pull,
+        branch=params.branch,
     )
 
 

@@ -22,7 +22,7 @@ from tenuto.model.message import MessagePolicy
 from tenuto.model.permission import Verdict
 from tenuto.model.snapshot import Role
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume, ReportKind, WaitKind
-from tenuto.surfaces import adopting, chaining, importing, phasing, present, supervising, waiting
+from tenuto.surfaces import adopting, chaining, importing, merging, phasing, present, supervising, waiting
 from tenuto.surfaces.parameters import (
     PAGE,
     After,
@@ -586,6 +586,7 @@ VERBS: Mapping[str, Verb] = {
         *waiting.VERBS.values(),
         *chaining.VERBS.values(),
         *phasing.VERBS.values(),
+        *merging.VERBS.values(),
         *adopting.VERBS.values(),
         *importing.VERBS.values(),
     )

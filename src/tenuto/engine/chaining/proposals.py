@@ -19,7 +19,7 @@ from tenuto.model.chain import Blocker, Chain, Link, Outcome
 from tenuto.model.change import Commit, Row
 from tenuto.model.fact import Fact, FactKind, Scalar
 from tenuto.model.faults import Mistake, Refused
-from tenuto.model.forge import Look, NoPull, PullFacts, PullState, Unreachable
+from tenuto.model.forge import ForgePlace, Look, NoPull, PullFacts, PullState, Unreachable
 from tenuto.model.ids import ChainId, ProposalId
 from tenuto.model.lifecycle import PROPOSAL, ProposalEvent, ProposalState
 from tenuto.model.merging import Mandate, Proposal
@@ -41,9 +41,13 @@ class Proposals:
         return self._books.ledger.mandate(chain_id)
 
     def forge(self, mandate: Mandate) -> Forge:
+        return self.checked(mandate.forge)
+
+    def checked(self, place: ForgePlace) -> Forge:
+        """The host at a place; Mistake for a place that cannot be."""
         if self.hosts.forges is None:
             raise Mistake("no hosts of repositories are asked here", field="forge")
-        return self.hosts.forges.open(mandate.forge)
+        return self.hosts.forges.open(place)
 
     async def look(self, mandate: Mandate, number: int) -> Look:
         """What the host says of one pull request now."""

@@ -23,6 +23,7 @@ from tenuto.surfaces.cli import (
     hooks,
     hosting,
     importing,
+    merging,
     outside,
     phases,
     proofs,
@@ -85,8 +86,8 @@ program = typer.Typer(
 )
 ROOMS = (
     *(service, tokens, hosting, running, spawning, work),
-    *(understanding, words, chains, phases, supervision, executors, waiting, watching),
-    *(agents, adopting, importing, hooks, extension, outside, proofs),
+    *(understanding, words, chains, phases, merging, supervision, executors, waiting, watching),
+    *(agents, adopting, importing, hooks, extension, sites, outside, proofs),
 )
 for room in ROOMS:
     program.add_typer(room.commands)

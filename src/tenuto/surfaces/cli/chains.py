@@ -34,6 +34,25 @@ class Said(StrEnum):
     BLOCKED = "blocked"
 
 
+class Method(StrEnum):
+    """How a host merges."""
+
+    MERGE = "merge"
+    SQUASH = "squash"
+    REBASE = "rebase"
+
+
+def _merging(where: str, gate: str | None, reviewer: str | None, playbook: str | None) -> dict[str, object]:
+    """What is merged, where, and who looks at it before."""
+    kind, colon, location = where.partition(":")
+    if not colon or kind not in ("github", "git") or not location:
+        raise Failure("mistake", "say where it is merged: github:OWNER/NAME or git:REMOTE", field="--merge-at")
+    if gate is None:
+        raise Failure("mistake", "name what has to end with 0 before anything is merged", field="--gate")
+    by = None if reviewer is None else {"argv": words(reviewer, "--reviewer"), "resumable": True}
+    return {"forge": kind, "location": location, "gate": words(gate, "--gate"), "reviewer": by, "playbook": playbook}
+
+
 @chain.command("start")
 def start(
     context: typer.Context,
@@ -50,6 +69,15 @@ def start(
     ] = None,
     units: Annotated[
         str | None, typer.Option("--units", metavar="NAME", help="Units of a configured database.", show_default=False)
+    ] = None,
+    github: Annotated[
+        str | None, typer.Option("--github", metavar="OWNER/NAME", help="Issues on GitHub.", show_default=False)
+    ] = None,
+    select: Annotated[
+        str | None,
+        typer.Option(
+            "--select", metavar="WHICH", help="Which: label:NAME, search:WORDS or issues:1,2.", show_default=False
+        ),
     ] = None,
     selector: Annotated[str, typer.Option("--selector", help="Which of the units are meant, in words.")] = "all",
     program: Annotated[
@@ -85,23 +113,66 @@ def start(
         str | None, typer.Option("--base", metavar="BRANCH", help="Where worktrees begin.", show_default=False)
     ] = None,
     remote: Annotated[str, typer.Option("--remote", metavar="NAME", help="The remote of the base.")] = "origin",
+    merge_at: Annotated[
+        str | None,
+        typer.Option(
+            "--merge-at",
+            metavar="WHERE",
+            help="Merge what is done: github:OWNER/NAME, or git:REMOTE. With --allow merge.",
+            show_default=False,
+        ),
+    ] = None,
+    gate: Annotated[
+        str | None,
+        typer.Option("--gate", metavar="'CMD ARGS'", help="What has to end with 0 before.", show_default=False),
+    ] = None,
+    reviewer: Annotated[
+        str | None,
+        typer.Option("--reviewer", metavar="'CMD ARGS'", help="What reviews before.", show_default=False),
+    ] = None,
+    reviewer_playbook: Annotated[
+        str | None, typer.Option("--reviewer-playbook", metavar="NAME", help="Or how.", show_default=False)
+    ] = None,
+    reviews: Annotated[
+        int | None, typer.Option("--reviews", help="Reviews that one unit may take.", show_default=False)
+    ] = None,
+    merge_method: Annotated[Method, typer.Option("--merge-method", help="How it is merged.")] = Method.MERGE,
+    merge_asked: Annotated[bool, typer.Option("--merge-asked", help="Merge only when `tenuto merge` is said.")] = False,
+    branches: Annotated[
+        str | None,
+        typer.Option("--branches", metavar="PREFIX", help="What its branches begin with.", show_default=False),
+    ] = None,
     title: Annotated[str, typer.Option("--title", help="A name for it.", show_default=False)] = "",
     key: Key = None,
     as_json: AsJson = False,
 ) -> int:
     """Begin a chain and its first task. One of the caps is needed."""
     this = front(context, as_json)
-    places = {"queue": queue, "log": log, "sql": units}
+    places = {"queue": queue, "log": log, "sql": units, "github": github}
     named = {kind: place for kind, place in places.items() if place is not None}
     if len(named) != 1:
-        raise Failure("mistake", "name one source of units: --queue, --log or --units", field="--queue")
+        raise Failure("mistake", "name one source of units: --queue, --log, --units or --github", field="--queue")
     ((kind, place),) = named.items()
     agent = None if program is None else {"argv": words(program, "--program"), "resumable": resumable}
     params = {
         "goal": texts.read(file, "goal", "--file"),
         "repo": repo,
         "selector": selector,
-        "source": {"kind": kind, "location": str(place.absolute()) if isinstance(place, Path) else place},
+        "source": {
+            "kind": kind,
+            "location": str(place.absolute()) if isinstance(place, Path) else place,
+            "query": select,
+        },
+        "merging": None
+        if merge_at is None
+        else _merging(merge_at, gate, reviewer, reviewer_playbook)
+        | {
+            "mode": "asked" if merge_asked else "self",
+            "method": merge_method.value,
+            "base": base,
+            "branches": branches,
+            "reviews": reviews,
+        },
         "cwd": str((cwd or Path()).absolute()),
         "title": title,
         "agent": agent,
@@ -228,6 +299,12 @@ def handoff(
     tracked_by: Annotated[str | None, typer.Option("--tracked-by", help="Who follows it.", show_default=False)] = None,
     blocked_on: Annotated[str | None, typer.Option("--blocked-on", help="What it needs.", show_default=False)] = None,
     resume_when: Annotated[str | None, typer.Option("--resume-when", help="Until when.", show_default=False)] = None,
+    pull: Annotated[
+        int | None, typer.Option("--pr", metavar="NUMBER", help="What is to be merged.", show_default=False)
+    ] = None,
+    branch: Annotated[
+        str | None, typer.Option("--branch", help="Its branch, where it has no number.", show_default=False)
+    ] = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> int:
@@ -240,5 +317,7 @@ def handoff(
         "tracked_by": tracked_by,
         "blocked_on": blocked_on,
         "resume_when": resume_when,
+        "pull": pull,
+        "branch": branch,
     }
     return this.done(this.door.change("chain.handoff", params, key))

@@ -64,6 +64,7 @@ TELLS = {
     "chain.next": ("chain", "state", "standing", "unit", "mine", "left", "because", "notes", "envelope", "prompt"),
     "chain.unit": ("chain", "state", "standing", "unit", "mine", "left", "because", "notes", "link"),
     "chain.sweep": ("units", "counts"),
+    "chain.gates": ("stopped", "mandate", "proposal", "reviews", "held"),
     "phase.status": ("chain", "base", "seen", "asks", "phases"),
     "worktree.list": ("worktrees",),
     "lease.list": ("holder", "conversations"),

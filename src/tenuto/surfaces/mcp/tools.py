@@ -77,6 +77,8 @@ _UNIT: Mapping[str, str] = {
     "blocked_on": "What the unit hangs on; another unit by its id goes on by itself.",
     "resume_when": "What has to be true for it to go on.",
     "checks": "How the unit's own checks ended, if it has any.",
+    "pull": "The pull request that is to be merged, where your chain merges.",
+    "branch": "Its branch, where it has no number.",
 }
 
 
@@ -305,6 +307,19 @@ TOOLS: Mapping[str, Tool] = {
             "the answer is lost, call it again: there is never a second successor.",
             _done,
             _UNIT,
+        ),
+        Tool(
+            "review_verdict",
+            "review.verdict",
+            "Say what your review comes to",
+            "Says of the commit you were asked to review that it passes, or that it blocks and what has to change. "
+            "That ends your task. Only a reviewer has this word, and only about that commit.",
+            _done,
+            {
+                "verdict": "pass, or block.",
+                "head": "The whole commit that you looked at.",
+                "findings": "What you found; with block, what has to change.",
+            },
         ),
         Tool(
             "phase_open",
