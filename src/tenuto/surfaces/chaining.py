@@ -63,7 +63,7 @@ class ChainAgent(Params):
 
 
 class ChainSource(Params):
-    """Where the units live: a queue file, a list with its log, or a configured database by its name."""
+    """Where the units live: a queue file, a list with its log, a configured database by its name, or issues.
 
     `query` says which issues: `label:NAME`, `search:WORDS` or `issues:1,2,3`.
     """
