@@ -5,6 +5,7 @@ of its errors. A profile describes a page; it holds no program and no credential
 `load` reads them, those of the user in place of ours; `compiled` is what an extension is given.
 """
 
-from tenuto.sites.profiles import CRITICAL, Compiled, compiled, for_url, load, read
+from tenuto.sites.drift import CRITICAL, Drift, drifted, sentence
+from tenuto.sites.profiles import Compiled, compiled, for_url, load, read
 
-__all__ = ["CRITICAL", "Compiled", "compiled", "for_url", "load", "read"]
+__all__ = ["CRITICAL", "Compiled", "Drift", "compiled", "drifted", "for_url", "load", "read", "sentence"]

@@ -28,9 +28,6 @@ FILES = 64
 MERGED = ("role", "labels", "evidence", "site", "send", "completion", "identity")
 """Tables that an extending profile changes name by name; all others it replaces whole."""
 
-CRITICAL = ("composer", "send", "stop", "user_turn", "assistant_turn", "finished")
-"""Roles whose first match at a later candidate, or none, is drift that a person should know of."""
-
 
 def load(directory: Path | None) -> dict[str, Profile]:
     """Every profile by its id: ours, and in their place those in `directory`; raises Mistake naming the file."""

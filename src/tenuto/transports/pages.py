@@ -20,6 +20,7 @@ from tenuto.model.work import Agent
 from tenuto.ports import Order, Turn
 from tenuto.transports import ordered, wire
 from tenuto.transports.bridge import Bridge
+from tenuto.transports.canary import Canary
 from tenuto.transports.line import moment_of, rank_of
 from tenuto.transports.remote import LOOK, RemoteExecutor
 
@@ -36,9 +37,10 @@ Profiles = Callable[[str], Mapping[str, Any] | None]
 class PageExecutor(RemoteExecutor):
     """Implements `ports.Executor` and `ports.Paging` for the pages of one browser."""
 
-    def __init__(self, bridge: Bridge, name: str, profiles: Profiles) -> None:
+    def __init__(self, bridge: Bridge, name: str, profiles: Profiles, canary: Canary | None = None) -> None:
         super().__init__(bridge, name)
         self._profiles = profiles
+        self._canary = canary or Canary()
 
     def objection(self, agent: Agent, cwd: str) -> tuple[str, str] | None:
         """A site that is not known, or whose profile does not fit."""
@@ -85,6 +87,7 @@ class PageExecutor(RemoteExecutor):
         answer = await line.inquire_page(wire.Target(talk.id, talk.identity), LOOK) if line is not None else None
         if line is None or answer is None or answer.subject != talk.identity:
             return Observation(self.name, Rank.PAGE, talk.identity, now(), PageFacts(shown=None))
+        self._heed(answer.facts)
         return Observation(
             self.name,
             rank_of(answer.rank, line.hello.kind),
@@ -92,6 +95,16 @@ class PageExecutor(RemoteExecutor):
             moment_of(answer, now()),
             facts_of(answer.facts),
         )
+
+
+    def _heed(self, facts: Mapping[str, object]) -> None:
+        """Let the canary see it; a profile that cannot be read is told of where a turn is ordered."""
+        try:
+            profile = self._profiles(str(facts.get("site", "")))
+        except Mistake:
+            return
+        if profile is not None:
+            self._canary.seen(profile, facts)
 
 
 def facts_of(told: Mapping[str, object]) -> PageFacts:

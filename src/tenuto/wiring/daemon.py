@@ -40,6 +40,7 @@ from tenuto.surfaces.http.feed import Feed
 from tenuto.transports import processes
 from tenuto.transports.agents.records import Records
 from tenuto.transports.bridge import Bridge
+from tenuto.transports.canary import Canary
 from tenuto.transports.host.executor import HostExecutor
 from tenuto.transports.localshell.taking import Doors, TakingExecutor
 from tenuto.transports.localshell.witness import LocalShellWitness, configured
@@ -131,7 +132,8 @@ async def assembled(
     )
     bridge, strangers = bridged(ledger, clock, minter, fuse, settings.slots, settings.keep, rung, ring)
     agents = agents_of(settings, ledger, bridge, clock, minter)
-    pages = pages_of(settings, bridge)
+    canary = Canary()
+    pages = pages_of(settings, bridge, canary)
     taker = taking(settings, executor, ledger.registry().id, clock, fuse)
     executors = Executors({executor.name: executor, taker.name: taker, **agents.doors()}, bridge, agents, pages)
     surroundings = Surroundings(str(settings.socket), str(settings.spool), str(settings.home or ""))
@@ -154,7 +156,7 @@ async def assembled(
         away=bridge,
         ring=wheel.ring,
         stop=residency.stop,
-        troubles=lambda: (*troubles(wheel, executor), *bridge.troubles()),
+        troubles=lambda: (*troubles(wheel, executor), *bridge.troubles(), *canary.troubles()),
         presence=partial(holder_presence, machine=settings.machine),
         playbooks=PlaybookFolders(settings.playbooks, BUILT_IN),
         sources=SourceFinder(settings.units, account(settings.github)),

@@ -238,6 +238,18 @@ class RealEntrances:
         except NotReadable as error:
             raise Mistake(str(error), field="from") from None
 
+    def sites(self) -> Proof:
+        """The chat sites that are known."""
+        from tenuto.wiring import looking
+
+        return looking.listed(self.settings)
+
+    def site_check(self, target: str, *, site: str | None, at: str | None, devtools: str | None) -> Proof:
+        """A page against its profile."""
+        from tenuto.wiring import looking
+
+        return looking.looked(self.settings, target, site, at, devtools)
+
     def doctor(self, *, probe: bool = False) -> Sequence[Check]:
         """Look at everything; changes nothing."""
         from tenuto.wiring.doctor import checks

@@ -11,13 +11,14 @@ from typing import Any
 
 from tenuto.config import Settings
 from tenuto.transports.bridge import Bridge
+from tenuto.transports.canary import Canary
 from tenuto.transports.pages import PageExecutor, Profiles
 
 
-def pages_of(settings: Settings, bridge: Bridge) -> Callable[[str], PageExecutor]:
-    """Makes the executor of a browser's pages by its name."""
+def pages_of(settings: Settings, bridge: Bridge, canary: Canary) -> Callable[[str], PageExecutor]:
+    """Makes the executor of a browser's pages by its name; what they say of their profiles is heard by `canary`."""
     profiles = known_sites(settings.sites)
-    return lambda name: PageExecutor(bridge, name, profiles)
+    return lambda name: PageExecutor(bridge, name, profiles, canary)
 
 
 def known_sites(directory: Path) -> Profiles:

@@ -254,6 +254,18 @@ class Entrances(Protocol):
         """
         ...
 
+    def sites(self) -> Proof:
+        """The chat sites that are known. Raises Mistake naming the file of a profile that does not fit."""
+        ...
+
+    def site_check(self, target: str, *, site: str | None, at: str | None, devtools: str | None) -> Proof:
+        """A page against its profile; `result["verdict"]` is known, drifted, unknown or waits.
+
+        `target` is a saved page (which then stood `at` an address) or an address, looked at in a browser of its own, or
+        in the one whose DevTools listen at `devtools`. Raises Mistake, and Refused where several tabs fit.
+        """
+        ...
+
     def doctor(self, *, probe: bool = False) -> Sequence[Check]:
         """Look at every dependency, lease, schema, directory, permission and executor; changes nothing.
 
