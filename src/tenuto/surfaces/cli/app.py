@@ -87,7 +87,7 @@ program = typer.Typer(
 ROOMS = (
     *(service, tokens, hosting, running, spawning, work),
     *(understanding, words, chains, phases, merging, supervision, executors, waiting, watching),
-    *(agents, adopting, importing, hooks, extension, sites, outside, proofs),
+    *(agents, adopting, importing, hooks, extension, outside, proofs),
 )
 for room in ROOMS:
     program.add_typer(room.commands)
