@@ -29,6 +29,7 @@ from tenuto.surfaces.cli import (
     proofs,
     running,
     service,
+    sites,
     spawning,
     supervision,
     tokens,
@@ -87,7 +88,7 @@ program = typer.Typer(
 ROOMS = (
     *(service, tokens, hosting, running, spawning, work),
     *(understanding, words, chains, phases, merging, supervision, executors, waiting, watching),
-    *(agents, adopting, importing, hooks, extension, outside, proofs),
+    *(agents, adopting, importing, hooks, extension, sites, outside, proofs),
 )
 for room in ROOMS:
     program.add_typer(room.commands)
