@@ -18,7 +18,7 @@ from tenuto.model.command import Accepted, Armed, Command, CommandKind, Outcome,
 from tenuto.model.evidence import CommandFacts, Cut, Ending, Mark, Observation, Presence, Rank
 from tenuto.model.ids import CommandId
 from tenuto.model.work import Agent
-from tenuto.ports import Check, Halt, Order, Steer, TakeOver, Turn
+from tenuto.ports import Check, Halt, Order, Reply, Steer, TakeOver, Turn
 from tenuto.proof.simulation.laws import Laws
 from tenuto.proof.simulation.virtual import VirtualClock, VirtualLoop
 
@@ -289,6 +289,8 @@ class Hand:
                 return Unsent("a program takes no words in the middle of a turn")
             case TakeOver():
                 return Unsent("there are no tool servers here")
+            case Reply():
+                return Unsent("a program asks for no leave")
             case _ as never:
                 assert_never(never)
 
