@@ -17,11 +17,11 @@ from tenuto.model.change import Commit, Key, Row
 from tenuto.model.decision import Because
 from tenuto.model.fact import Fact, FactKind, Scalar
 from tenuto.model.faults import Mistake, NotFound, Refused
-from tenuto.model.ids import RunId, TaskId, TextId
+from tenuto.model.ids import RunId, TaskId, TextId, WakeId
 from tenuto.model.lifecycle import RunState, TaskState
 from tenuto.model.policy import Policy
 from tenuto.model.session import SessionFacts
-from tenuto.model.work import Acceptance, Agent, AutoResume, Run, Task, Text, TextKind
+from tenuto.model.work import Acceptance, Agent, AutoResume, Run, Task, Text, TextKind, Wake, WakeKind
 from tenuto.ports import Clock, Executor, Ledger, Minter, PerTask, Sessions
 
 OBJECTIVE = "Go on with the work that this session is about, until it is done.\n"
@@ -125,7 +125,8 @@ class Adopting:
             "run": run_id, "task": task_id, "session": asked.session, "cwd": facts.cwd, "open_in": facts.running,
         }  # fmt: skip
         done_by = self._lent.key(caller, "adopt", key, asked, result)
-        rows: tuple[Row, ...] = (run, text, task, talk, *tenure.conversations)
+        wake = Wake(WakeId(new("wake")), 1, task_id, WakeKind.EVENT, "the session was adopted", now, now)
+        rows: tuple[Row, ...] = (run, text, task, wake, talk, *tenure.conversations)
         done = await self._lent.committed(Commit(puts=rows, facts=told, key=done_by), result)
         self._lent.ring(task_id)
         return done
