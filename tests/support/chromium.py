@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -35,17 +36,19 @@ def program() -> str:
 class Chromium:
     """One browser with a profile of its own. `extension` is loaded unpacked; as root there is no sandbox."""
 
-    def __init__(self, lab: Lab, extension: Path | None = None, headless: bool = True) -> None:
-        self.lab, self.extension, self.headless = lab, extension, headless
+    def __init__(
+        self, lab: Lab, extension: Path | None = None, headless: bool = True, more: Sequence[str] = ()
+    ) -> None:
+        self.lab, self.extension, self.headless, self.more = lab, extension, headless, more
         self.context: BrowserContext
         self._profile = tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True)
         self._playwright: Playwright
 
     def __enter__(self) -> Self:
         self._playwright = sync_playwright().start()
-        more = []
+        more = list(self.more)
         if self.extension is not None:
-            more = [f"--disable-extensions-except={self.extension}", f"--load-extension={self.extension}"]
+            more += [f"--disable-extensions-except={self.extension}", f"--load-extension={self.extension}"]
         self.context = self._playwright.chromium.launch_persistent_context(
             self._profile.name,
             executable_path=program(),
