@@ -643,8 +643,8 @@ class History(Protocol):
         """What came to a base (a commit) after one of its commits; None: it is not part of it."""
         ...
 
-    async def merged(self, repository: str, base: Base, prefix: str) -> tuple[str, ...]:
-        """The branches that begin with `prefix`, here or on the remote, whose work is part of the base as last seen."""
+    async def merged(self, repository: str, base: Base, begun: Mapping[str, str]) -> tuple[str, ...]:
+        """Which of these branches have work in the base as last seen; of each the commit it was begun at is given."""
         ...
 
 

@@ -151,6 +151,22 @@ def first_blocking(phases: Iterable[Phase], but: str | None = None) -> Phase | N
     return next((one for one in phases if one.state is not PhaseState.MERGED and one.unit != but), None)
 
 
+def worktree_told(branch: str, base: str, *, phases: bool) -> str:
+    """What the task of a unit is told of its worktree, and of the pull request it has to open."""
+    lines = [
+        "",
+        f"You are in a fresh git worktree of your own, on branch {branch}, begun at {base}. Stay on that branch; the",
+        "worktree is taken away afterwards, so commit and push whatever is to stay.",
+    ]
+    if phases:
+        lines += [
+            f"Push the branch and open one pull request into {base}. As soon as it is open, record its number with",
+            "phase_open (or: tenuto phase open --pr NUMBER), and hand off. The unit counts when that has landed; nobody",
+            "needs you to wait for it.",
+        ]
+    return "\n".join(lines) + "\n"
+
+
 def sentence(phase: Phase) -> str:
     """Why a chain waits for this phase."""
     what = f"pull request {phase.number} of unit {phase.unit}"

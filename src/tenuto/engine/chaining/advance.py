@@ -159,13 +159,13 @@ class Advance:
             return open_
         chain = open_
         if (cap := rules.capped(chain, self._units.cost(chain), now)) is not None:
-            return await self._end(chain, commit, ChainEvent.CAP_REACHED, cap)
+            return await self._end(chain, link, commit, ChainEvent.CAP_REACHED, cap)
         found = self._units.resolve(chain, board, link)
         match found.standing:
             case Standing.COMPLETE:
-                return await self._end(chain, commit, ChainEvent.EXHAUSTED, found.because)
+                return await self._end(chain, link, commit, ChainEvent.EXHAUSTED, found.because)
             case Standing.BLOCKED if chain.reason != found.because:
-                swept, note = await self._ahead.sweeping.noted(chain)
+                swept, note = await self._ahead.sweeping.noted(chain, link)
                 return await self._books.wait(swept, commit.then(note), found.because, WAITS)
             case Standing.BLOCKED | Standing.IN_FLIGHT:
                 return await self._books.wait(chain, commit, found.because, WAITS)
@@ -177,9 +177,11 @@ class Advance:
             case _ as never:
                 assert_never(never)
 
-    async def _end(self, chain: Chain, commit: Commit, event: ChainEvent, why: str) -> Stepped | None:
+    async def _end(
+        self, chain: Chain, link: Link | None, commit: Commit, event: ChainEvent, why: str
+    ) -> Stepped | None:
         """The chain is over: every unit is looked at once more, and its worktrees in the next round."""
-        swept, note = await self._ahead.sweeping.noted(chain)
+        swept, note = await self._ahead.sweeping.noted(chain, link)
         return await self._books.end(swept, commit.then(note), event, why)
 
     async def _give(
@@ -196,7 +198,9 @@ class Advance:
         unit = board.unit(name)
         title = unit.title if unit is not None else ""
         asked = Spawn(
-            prompt=rules.render(envelope, attempt, title) + self._merging.told(chain, name),
+            prompt=rules.render(envelope, attempt, title)
+            + self._merging.told(chain, name)
+            + self._ahead.preparing.told(chain, name, chain.position + 1),
             title=f"{name}: {title}" if title else name,
             playbook=chain.playbook,
             run=chain.run_id,

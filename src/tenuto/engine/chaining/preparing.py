@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
-from tenuto.core import authority, naming
+from tenuto.core import authority, naming, phases
 from tenuto.core.draft import Draft
 from tenuto.engine.chaining.asked import AT_WORK, OUT_OF_ORDER, SOURCE, Stepped
 from tenuto.engine.chaining.books import Books
@@ -70,6 +70,14 @@ class Preparing:
         mandate = self._books.ledger.mandate(chain.id)
         beginning = mandate.branches if mandate is not None else authority.namespace(chain.id)
         return f"{beginning}{naming.leaf(unit, position)}"
+
+    def told(self, chain: Chain, unit: str, position: int) -> str:
+        """What a unit's task is told of its worktree; nothing where it has none."""
+        if chain.base is None:
+            return ""
+        merges = self._books.ledger.mandate(chain.id) is not None
+        told = chain.phases and not merges
+        return phases.worktree_told(self.branch(chain, unit, position), str(chain.base), phases=told)
 
     def plan(self, chain: Chain, link: Link, now: datetime) -> Commit:
         """The commands to be written with a link, and the row of its worktree."""

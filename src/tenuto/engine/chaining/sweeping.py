@@ -10,13 +10,12 @@ import hashlib
 from collections import Counter
 from dataclasses import replace
 
-from tenuto.core import authority
 from tenuto.core import chain as rules
 from tenuto.core.chain import Finding
 from tenuto.engine.chaining.asked import EVERY
 from tenuto.engine.chaining.books import Books
 from tenuto.engine.chaining.units import Units
-from tenuto.model.chain import Board, Chain, Outcome
+from tenuto.model.chain import Chain, Link, Outcome
 from tenuto.model.change import Commit
 from tenuto.model.fact import Fact, FactKind
 from tenuto.model.faults import Mistake, Refused
@@ -37,10 +36,12 @@ class Sweeping:
         self._units = units
         self._history = history
 
-    async def sweep(self, chain: Chain, board: Board | None = None) -> tuple[Finding, ...]:
-        """Every unit as it stands."""
-        board = board or await self._units.board(chain.source)
+    async def sweep(self, chain: Chain, settled: Link | None = None) -> tuple[Finding, ...]:
+        """Every unit as it stands; of a link that is about to be settled, as its source says."""
+        board = await self._units.board(chain.source)
         claimed = {unit: str(task) for unit, task in self._books.ledger.claimed(self._units.name(chain.source)).items()}
+        if settled is not None:
+            claimed.pop(settled.unit, None)
         return rules.sweep(board, claimed, await self._shipped(chain), chain.attempt_cap)
 
     async def _shipped(self, chain: Chain) -> dict[str, str]:
@@ -48,13 +49,13 @@ class Sweeping:
         shipped: dict[str, str] = {}
         links = self._books.ledger.links(chain.id, EVERY)
         if chain.base is not None and self._history is not None:
-            of = {row.branch: row.task_id for row in self._books.ledger.worktrees(EVERY, chain_id=chain.id)}
+            rows = self._books.ledger.worktrees(EVERY, chain_id=chain.id)
             unit_of = {link.task_id: link.unit for link in links}
-            mandate = self._books.ledger.mandate(chain.id)
-            prefix = mandate.branches if mandate is not None else authority.namespace(chain.id)
-            for branch in await self._history.merged(chain.cwd, chain.base, prefix):
-                if branch in of and of[branch] in unit_of:
-                    shipped[unit_of[of[branch]]] = f"branch {branch}, which is part of {chain.base}"
+            begun = {row.branch: row.begun_at_commit for row in rows if row.begun_at_commit is not None}
+            units = {row.branch: unit_of[row.task_id] for row in rows if row.task_id in unit_of}
+            for branch in await self._history.merged(chain.cwd, chain.base, begun):
+                if branch in units:
+                    shipped[units[branch]] = f"branch {branch}, which is part of {chain.base}"
         for link in links:
             if link.outcome is Outcome.DONE and link.recorded_at is not None:
                 shipped[link.unit] = f"task {link.task_id}"
@@ -65,10 +66,10 @@ class Sweeping:
                 shipped.pop(phase.unit, None)
         return shipped
 
-    async def noted(self, chain: Chain) -> tuple[Chain, Commit]:
+    async def noted(self, chain: Chain, settled: Link | None = None) -> tuple[Chain, Commit]:
         """A chain with its sweep written down; where the source cannot be read, without one."""
         try:
-            found = await self.sweep(chain)
+            found = await self.sweep(chain, settled)
         except (Refused, Mistake):
             return chain, Commit()
         counts = Counter(one.what.value for one in found)

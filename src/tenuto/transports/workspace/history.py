@@ -9,6 +9,7 @@ it is too much to look through or the remote does not answer, is a sentence and 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,18 +66,18 @@ class GitHistory:
         except (GitFailed, OSError, ValueError) as why:
             return str(why)
 
-    async def merged(self, repository: str, base: Base, prefix: str) -> tuple[str, ...]:
-        """Branches of a namespace whose work is part of the base as it was last fetched."""
+    async def merged(self, repository: str, base: Base, begun: Mapping[str, str]) -> tuple[str, ...]:
+        """Branches with work of their own that is part of the base as it was last fetched."""
         try:
             found = repository_at(repository)
             at = (await self.hand.said(found, "rev-parse", "--verify", f"{own_ref(base)}^{{commit}}")).strip()
-            where = f"refs/heads/{prefix}"
-            told = await self.hand.said(found, "for-each-ref", "--format=%(objectname) %(refname)", where)
             branches = []
-            for line in told.splitlines()[:MOST]:
-                head, _, name = line.partition(" ")
-                if await self.landed(found, at, head) is not None:
-                    branches.append(name.removeprefix("refs/heads/"))
+            for branch, first in list(begun.items())[:MOST]:
+                ref = f"refs/heads/{branch}^{{commit}}"
+                told = await self.hand.look(found, "rev-parse", "--verify", "--quiet", ref)
+                head = told.output.decode("ascii", "replace").strip()
+                if told.code == 0 and await self._landing(found, at, head, Sought(0, begun_at=first)) is not None:
+                    branches.append(branch)
         except (GitFailed, OSError, ValueError):
             return ()
         return tuple(branches)
