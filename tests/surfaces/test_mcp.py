@@ -33,10 +33,11 @@ pytestmark = pytest.mark.anyio
 VERSIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 AGENTS = {
     "task_status", "task_progress", "task_complete", "task_fail", "task_wait", "message_send", "message_read",
-    "task_spawn", "chain_next", "chain_record", "chain_handoff",
+    "task_spawn", "chain_next", "chain_record", "chain_handoff", "review_verdict", "phase_open",
 }  # fmt: skip
 ENDING = ("task_complete", "task_fail")
-CHAINED = ("chain_next", "chain_record", "chain_handoff")  # tried in tests/chains: they need a chain
+# tried in tests/chains: they need a chain
+CHAINED = ("chain_next", "chain_record", "chain_handoff", "review_verdict", "phase_open")
 KEYS = itertools.count(1)
 
 

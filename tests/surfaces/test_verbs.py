@@ -223,7 +223,8 @@ async def test_an_agent_is_held_to_its_own_task(it: World) -> None:
             continue
         if Role.AGENT in verb.roles:
             least = {"task": other, "evidence": "e", "reason": "r", "text": "t", "question": "q", "note": "n"}
-            least["outcome"] = "done"
+            least |= {"outcome": "done", "verdict": "pass", "head": "a" * 40}
+            least["pull"] = 1  # type: ignore[assignment]
             least["lines"] = [{"name": "a", "value": "b"}]  # type: ignore[assignment]
             params = {key: value for key, value in least.items() if key in verb.params.model_fields}
             with pytest.raises(NotAllowed):
