@@ -93,7 +93,7 @@ async function show() {
     return;
   }
   if (!away) at('standing').textContent = status.body.held ? `Connected as ${standing.name}. Everything is held.` : `Connected as ${standing.name}.`;
-  const needs = attention.body?.attention ?? [];
+  const needs = attention.body?.items ?? [];
   const work = tasks.body?.tasks ?? [];
   listed('needs', needs, () =>
     needs.map((/** @type {any} */ item) => {

@@ -50,9 +50,11 @@ class Talk:
     """One websocket to a browser: calls with numbers, and events that nobody asked for are passed over."""
 
     def __init__(self, url: str, headers: dict[str, str] | None = None) -> None:
-        self._socket: ClientConnection = connect(
+        self._held = contextlib.ExitStack()
+        opening = connect(
             url, max_size=None, open_timeout=30, proxy=None, additional_headers=headers, ping_interval=None
         )
+        self._socket: ClientConnection = self._held.enter_context(opening)
         self._number = 0
 
     def call(self, method: str, params: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -71,7 +73,7 @@ class Talk:
 
     def close(self) -> None:
         """Let go of it."""
-        self._socket.close()
+        self._held.close()
 
 
 class Page:

@@ -1,0 +1,119 @@
+"""A supervisor, a chat site that lies as it is told, and a real browser with the real extension between them.
+
+What the site's server accepted is the only truth there is about sends: `judge` holds every command against it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from tests.extension.browsers import BROWSERS, Browser, until
+from tests.support.home import Home
+from tests.support.lab import Accepted, Answer, Lab
+
+MARKER: Final = re.compile(r"\[tenuto:(c-[0-9a-z]+)\]")
+OVER: Final = ("completed", "failed", "cancelled")
+
+
+class Chats:
+    """One of each, with the extension paired as ext:browser."""
+
+    def __init__(self, home: Home, lab: Lab, browser: Browser) -> None:
+        self.home = home
+        self.lab = lab
+        self.browser = browser
+
+    def run(self, objective: str, *more: str) -> str:
+        """A task for the chat; its id."""
+        said = self.home.tenuto(
+            "run", "--chat", "chatgpt", "--objective-file", "-", "--detach", *more, text=objective
+        )
+        return said.strip()
+
+    def shown(self, task: str) -> dict[str, Any]:
+        """Everything about a task."""
+        return self.home.json("show", task)
+
+    def state(self, task: str) -> str:
+        """Its state."""
+        return str(self.shown(task)["task"]["state"])
+
+    def ends(self, task: str, patience: float = 120.0) -> str:
+        """Wait until it has ended; how."""
+        until(f"the end of {task}", lambda: self.state(task) in OVER, patience)
+        return self.state(task)
+
+    def commands(self, task: str, kind: str = "send") -> list[dict[str, Any]]:
+        """Its commands of a kind, newest first."""
+        return [row for row in self.home.json("command", "list", "--task", task)["commands"] if row["kind"] == kind]
+
+    def attention(self) -> list[dict[str, Any]]:
+        """What only a person can settle."""
+        return list(self.home.json("attention")["items"])
+
+    def accepted_of(self, task: str) -> list[Accepted]:
+        """The turns of this task that the site took."""
+        mine = {row["id"] for row in self.commands(task)} | {row["id"] for row in self.commands(task, "steer")}
+        return [turn for turn in self.lab.accepted() if mine & set(MARKER.findall(turn.text))]
+
+    def judge(self) -> Counter[str]:
+        """How often each command was accepted by the site's server; nothing twice, and no button but Send and Stop."""
+        counted = Counter(MARKER.findall(turn.text)[0] for turn in self.lab.accepted() if MARKER.search(turn.text))
+        twice = {command: count for command, count in counted.items() if count > 1}
+        assert not twice, f"accepted more than once: {twice}"
+        assert self.lab.pressed() == []
+        return counted
+
+    def kill_supervisor(self) -> None:
+        """As a crash does it."""
+        pid = int(self.home.json("status")["supervisor"]["pid"])
+        os.kill(pid, signal.SIGKILL)
+
+    def start_supervisor(self) -> None:
+        """Begin again."""
+        self.home.tenuto("start")
+
+    def connected(self) -> bool:
+        """Whether the extension is connected."""
+        told = self.home.json("executor", "list")["executors"]
+        return any(row["name"] == "ext:browser" and row["connected"] for row in told)
+
+
+def answering(turns: int, pieces: int = 4, pace: float = 0.05) -> Callable[[str], Answer]:
+    """Answers with a signal block; each task's conversation is told to be complete with the `turns`th answer."""
+    told: Counter[str] = Counter()
+
+    def answer(prompt: str) -> Answer:
+        told["all"] += 1
+        word = "complete" if told["all"] >= turns else "working"
+        lines = [f"status: {word}", f"summary: turn {told['all']}", f"progress: step {told['all']}", "evidence: done"]
+        return Answer("Here it is.\n\n```tenuto\n" + "\n".join(lines) + "\n```\n", pieces, pace)
+
+    return answer
+
+
+@contextmanager
+def chats(folder: Path, kind: str) -> Iterator[Chats]:
+    """A world of its own, begun and ended."""
+    home = Home(folder / "h")
+    with Lab.start() as lab:
+        home.tenuto("start")
+        try:
+            place = Path(home.json("extension", "path", "--browser", kind)["path"])
+            with BROWSERS[kind](place, lab) as browser:
+                browser.pair(str(home.json("extension", "pair")["code"]))
+                yield Chats(home, lab, browser)
+        finally:
+            subprocess.run(
+                [sys.executable, "-m", "tenuto", "stop"], env=home.environment, cwd=home.work, timeout=60,
+                check=False, capture_output=True,
+            )  # fmt: skip

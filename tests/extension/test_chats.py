@@ -1,0 +1,120 @@
+"""Real browsers with the real extension drive tasks in a chat site of our own; its server counts what it accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.extension.browsers import until
+from tests.extension.chats import Chats, answering, chats
+from tests.support.lab import Answer
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module", params=["chromium", "firefox"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chats]:
+    with chats(tmp_path_factory.mktemp("chat"), request.param) as world:
+        yield world
+
+
+@pytest.fixture
+def it(world: Chats) -> Iterator[Chats]:
+    world.lab.reset()
+    yield world
+    world.judge()
+
+
+def test_a_task_is_driven_to_its_end_in_one_conversation(it: Chats) -> None:
+    it.lab.answers(answering(3))
+    task = it.run("Do three steps.")
+    assert it.ends(task) == "completed"
+    turns = it.lab.accepted()
+    assert len(turns) == 3
+    assert len({turn.conversation for turn in turns}) == 1
+    (talk,) = it.shown(task)["conversations"]
+    assert talk["identity"] == it.lab.conversation_url(turns[0].conversation)
+    assert talk["identity"] in it.home.json("executor", "list")["executors"][0]["conversations"]
+    assert it.lab.posts() == 3
+
+
+def test_the_background_is_ended_in_mid_turn_and_the_turn_is_seen_to_its_end(it: Chats) -> None:
+    it.lab.answers(answering(2, pieces=30, pace=0.1))
+    task = it.run("Work while the background is ended.")
+    it.lab.wait_accepted(1)
+    it.browser.kill_background()
+    assert it.ends(task) == "completed"
+    assert len(it.accepted_of(task)) == 2
+
+
+def test_a_tab_that_is_closed_in_mid_turn_is_shown_again_and_nothing_is_sent_twice(it: Chats) -> None:
+    it.lab.answers(answering(2, pieces=40, pace=0.1))
+    task = it.run("Work while the tab is closed.")
+    (turn,) = it.lab.wait_accepted(1)
+    until("the address", lambda: any("/c/" in one["identity"] for one in it.shown(task)["conversations"]))
+    assert it.browser.close_tabs(turn.conversation) == 1
+    assert it.ends(task) == "completed"
+
+
+def test_a_lost_answer_is_never_sent_again(it: Chats) -> None:
+    it.lab.answers(answering(1))
+    it.lab.fault("lose_answer")
+    task = it.run("The site takes it and does not say so.")
+    until(
+        "a doubt or an end",
+        lambda: it.state(task) == "completed" or any(row["task"] == task for row in it.attention()),
+        180,
+    )
+    assert len(it.accepted_of(task)) == 1
+
+
+def test_who_is_logged_out_is_asked_and_no_turn_is_spent(it: Chats) -> None:
+    it.lab.answers(answering(1))
+    it.lab.login(False)
+    task = it.run("Nobody is logged in.")
+    until("the question", lambda: any(row["task"] == task and "log in" in row["question"] for row in it.attention()), 120)
+    assert it.lab.posts() == 0
+    assert it.shown(task)["task"]["attempts"] == 0
+    it.lab.login(True)
+    page = it.browser.shown("chatgpt.com")
+    page.run("(location.reload(), true)")
+    assert it.ends(task) == "completed"
+
+
+def test_a_full_conversation_is_left_for_a_fresh_one(it: Chats) -> None:
+    told: list[str] = []
+
+    def answer(prompt: str) -> Answer:
+        told.append(prompt)
+        return answering(1)(prompt) if len(told) > 1 else answering(9)(prompt)
+
+    it.lab.answers(answer)
+    task = it.run("Fill a conversation.")
+    it.lab.wait_accepted(1)
+    it.lab.fault("max_length")
+    assert it.ends(task, 240) == "completed"
+    places = {turn.conversation for turn in it.accepted_of(task)}
+    assert len(places) == 2
+
+
+def test_the_supervisor_is_killed_in_mid_turn_and_comes_back(it: Chats) -> None:
+    it.lab.answers(answering(2, pieces=40, pace=0.1))
+    task = it.run("Work while the supervisor is killed.")
+    it.lab.wait_accepted(1)
+    it.kill_supervisor()
+    it.start_supervisor()
+    assert it.ends(task) == "completed"
+    assert len(it.accepted_of(task)) == 2
+
+
+def test_the_browser_is_killed_in_mid_turn_and_begins_again(it: Chats) -> None:
+    it.lab.answers(answering(2, pieces=60, pace=0.1))
+    task = it.run("Work while the browser is killed.")
+    it.lab.wait_accepted(1)
+    until("the address", lambda: any("/c/" in one["identity"] for one in it.shown(task)["conversations"]))
+    it.browser.kill()
+    it.browser.start()
+    until("the extension", it.connected)
+    assert it.ends(task) == "completed"
+    assert len(it.accepted_of(task)) == 2
