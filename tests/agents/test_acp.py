@@ -35,15 +35,15 @@ def prompts(stage: Stage) -> list[str]:
     return [json.loads(line) for one in found for line in one.read_text("utf-8").splitlines()]
 
 
-def test_a_task_over_two_turns_in_one_session_and_nobody_to_ask_is_no(tmp_path: Path) -> None:
+def test_a_task_over_two_turns_in_one_session(tmp_path: Path) -> None:
     turns: list[Steps] = [
-        [{"log": "one"}, {"ask": "sweep"}, {"say": WORKING}],
+        [{"log": "one"}, {"say": WORKING}],
         [{"log": "two"}, {"say": DONE}],
     ]
     with staged(tmp_path, turns) as (stage, tasks):
         tasks.append(task := stage.run())
         shown = stage.ended(task)
-        assert stage.logged() == ["one", "sweep:no", "two"], stage.told(task)
+        assert stage.logged() == ["one", "two"], stage.told(task)
         assert [row["signal"] for row in reversed(shown["attempts"])] == ["working", "complete"]
         assert len(prompts(stage)) == 2
         (talk,) = shown["conversations"]

@@ -6,11 +6,17 @@ The recordings are kept per version in `tests/data/agents`; a new version gets a
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tenuto.core import hindrances
+from tenuto.model.evidence import Hindered, Hindrance
 from tenuto.transports.agents import acp, claude, codex, sessions
 from tenuto.transports.agents import events as said
+from tenuto.transports.agents.hindering import Hindering
 
 DATA = Path(__file__).parent.parent / "data" / "agents"
 
@@ -145,3 +151,93 @@ def test_every_event_can_be_said_as_facts() -> None:
     assert json.loads(json.dumps(told)) == {
         "event": "PermissionAsked", "request": "7", "tool": "Bash", "what": "make", "fingerprint": "ab",
     }  # fmt: skip
+
+
+def read(name: str, reading: claude.Reading | codex.Reading) -> list[said.Event]:
+    """What a recording comes to, for words that carried the marker of the recordings."""
+    reading.give("[tenuto:c-1]")
+    return [event for line in lines(name) for event in reading.of(line)]
+
+
+def hindered(name: str, reading: claude.Reading | codex.Reading) -> Hindered | None:
+    """What hindered the turn of a recording."""
+    seen = datetime(2026, 11, 30, 13, 55, tzinfo=UTC)
+    hindering, last = Hindering(lambda: seen), None
+    for event in read(name, reading):
+        hindering.hear(event)
+        last = event if isinstance(event, said.TurnEnded) else last
+    return hindering.of(last)
+
+
+@pytest.mark.parametrize(
+    ("name", "by", "more"),
+    [
+        ("claude-2.1.332-limit.jsonl", Hindrance.LIMIT, ("five_hour", None)),
+        ("claude-2.1.332-limit-of-a-model.jsonl", Hindrance.LIMIT, ("seven_day_opus", "opus")),
+        ("claude-2.1.332-overload.jsonl", Hindrance.OVERLOAD, (None, None)),
+        ("claude-2.1.332-full.jsonl", Hindrance.CONTEXT, (None, None)),
+        ("claude-2.1.332-login.jsonl", Hindrance.LOGIN, (None, None)),
+        ("codex-0.171.0-limit.jsonl", Hindrance.LIMIT, ("primary", None)),
+        ("codex-0.171.0-full.jsonl", Hindrance.CONTEXT, (None, None)),
+        ("codex-0.171.0-overload.jsonl", Hindrance.OVERLOAD, (None, None)),
+    ],
+)
+def test_what_hinders_a_turn_is_read_from_each_versions_recording(
+    name: str, by: Hindrance, more: tuple[str | None, str | None]
+) -> None:
+    reading = claude.Reading() if name.startswith("claude") else codex.Reading(thread_of(name))
+    held = hindered(name, reading)
+    assert held is not None
+    assert (held.by, (held.name, held.model)) == (by, more)
+    if by is Hindrance.LIMIT:
+        assert held.resets_at is not None
+        assert held.resets_at.tzinfo is not None
+
+
+def thread_of(name: str) -> str:
+    return str(next(line["params"]["threadId"] for line in lines(name) if "threadId" in line.get("params", {})))
+
+
+def test_br_093_ordinary_words_and_a_passing_rate_are_no_limit() -> None:
+    assert hindered("claude-2.1.332-rate.jsonl", claude.Reading()) is None, "it was tried again and went through"
+    assert hindered("claude-2.1.332-permission.jsonl", claude.Reading()) is None
+    for program, codes, text in (
+        ("claude", ["invalid_request"], "You've hit your 5-hour limit · resets 3am"),
+        ("claude", [], "usage limit reached|1796050800"),
+        ("codex", ["badRequest"], "You've hit your usage limit. Try again at 3:05 PM."),
+        ("acp", ["-32602"], "quota exhausted, retry in 3 h"),
+        ("acp", ["-32603"], "the quota of your disk is exhausted"),
+    ):
+        assert hindrances.of(program, codes, text) is None, (program, codes, text)
+
+
+def test_a_text_says_when_it_resets_where_no_field_does() -> None:
+    hindering = Hindering(lambda: datetime(2026, 11, 30, 13, 55, tzinfo=UTC))
+    hindering.hear(said.Limited("You've hit your 5-hour limit · resets 11:53pm (Asia/Tokyo)"))
+    held = hindering.of(said.TurnEnded("t", "error", failed=True))
+    assert held is not None
+    assert held.resets_at == datetime(2026, 11, 30, 14, 53, tzinfo=UTC)
+
+
+def test_what_is_overcome_hinders_nothing() -> None:
+    hindering = Hindering(lambda: datetime(2026, 11, 30, tzinfo=UTC))
+    hindering.hear(said.Retrying(2, 10, 1.0, "overloaded"))
+    assert hindering.retrying == "overloaded (try 2 of 10, again in 1 s)"
+    hindering.hear(said.ContextFull("full"))
+    hindering.hear(said.Compacted(automatic=True))
+    hindering.hear(said.Said("on it"))
+    assert hindering.retrying is None
+    assert hindering.of(said.TurnEnded("t", "success")) is None
+
+
+def test_codex_asks_leave_for_a_command() -> None:
+    asked = [line for line in lines("codex-0.171.0-permission.jsonl") if "id" in line and "method" in line]
+    (one,) = asked
+    assert one["method"] in codex.APPROVALS
+    assert one["params"]["command"] == "/bin/bash -lc 'touch made; echo hi'"
+
+
+def test_a_wish_has_one_fingerprint_in_whatever_order_it_is_told() -> None:
+    first = said.print_of("Bash", {"command": "make", "description": "x"})
+    assert first == said.print_of("Bash", {"description": "x", "command": "make"})
+    assert first != said.print_of("Bash", {"command": "make ", "description": "x"})

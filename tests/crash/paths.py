@@ -11,7 +11,7 @@ from tenuto.proof.matrix import Worker
 
 TURNS = (
     "plain", "slow", "cut-short", "cut-short-person", "time-limit", "blocked", "silent", "stall", "lease",
-    "unstartable", "unnamed", "stopped", "two",
+    "unstartable", "unnamed", "stopped", "two", "limit", "permission",
 )  # fmt: skip
 """Paths of turns and what becomes of them; the rest are paths of verbs, claims and checks."""
 

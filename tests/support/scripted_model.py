@@ -58,7 +58,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Fail:
-    """An HTTP failure, with `headers` and a `body` of its own where given; the program's next try takes the next step."""
+    """An HTTP failure, with `headers` and a `body` where given; the program's next try takes the next step."""
 
     status: int = 529
     message: str = "overloaded, as it was written"
@@ -66,7 +66,14 @@ class Fail:
     body: Json | None = None
 
 
-Step = Say | Call | Wait | Fail
+@dataclass(frozen=True)
+class Late:
+    """A failure that is made when it is asked for, because it tells a moment."""
+
+    make: Callable[[], Fail]
+
+
+Step = Say | Call | Wait | Fail | Late
 
 
 class ScriptedModel:
@@ -150,6 +157,8 @@ class ScriptedModel:
     async def _next(self) -> Say | Call | Fail:
         while self._steps:
             step = self._steps.pop(0)
+            if isinstance(step, Late):
+                return step.make()
             if not isinstance(step, Wait):
                 return step
             if step.until is None:

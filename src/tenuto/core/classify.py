@@ -107,7 +107,10 @@ def _resting(case: Case) -> str | None:
 
 
 def _retrying(case: Case) -> str | None:
-    return "its agent waits for an overloaded service and tries again by itself" if case.is_("retrying") else None
+    sign = case.signs.get("retrying")
+    if sign is None or not sign.yes or (case.snapshot.live is None and sign.rank is Rank.JOURNAL):
+        return None  # what its host saw, it saw of a turn that is over
+    return "its agent waits for an overloaded service and tries again by itself"
 
 
 def _session_completed(case: Case) -> str | None:

@@ -147,7 +147,9 @@ def said(observation: Observation) -> tuple[tuple[str, str], ...]:
             return _of_tools(facts)
         case PageFacts() as facts:
             return _of_page(facts)
-        case CommandFacts() | AcceptanceFacts():
+        case CommandFacts(asks=asks, retrying=retrying):
+            return () if asks is None else (("retrying", "false" if retrying is None else "true"),)
+        case AcceptanceFacts():
             return ()
         case _ as never:
             assert_never(never)

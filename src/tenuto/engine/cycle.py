@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 from tenuto import prompts
 from tenuto.core import arm, decide, permission, progress, reconcile, replacing, rungs, slots, takeover
 from tenuto.core.settle import settle
+from tenuto.engine import closing
 from tenuto.engine.concern import concerned
 from tenuto.engine.prompting import Prompter
 from tenuto.engine.watching import Watch
@@ -393,6 +394,9 @@ class Cycle:
     async def _rest(self, seen: Seen, decision: Decision, now: datetime) -> None:
         if seen.epoch is None:
             return
+        while (over := closing.closed(self._ledger, seen.snapshot, self._clock)) is not None:
+            if await self._write(over, "close") is None:
+                break
         task_id, because = seen.snapshot.task.id, decision.because
         news = because if because is not None and self._told.get(task_id) != because.rung else None
         look_at = decision.look_again_at

@@ -40,6 +40,8 @@ CARRIED = {
     "message": 2,
     "check": 2,
     "cancel": 1,
+    "limit": 1,
+    "permission": 1,
     "two": 1,
 }
 #: Whoever stands still there holds the registry's lock: nobody else can write, which is safe and no take-over.

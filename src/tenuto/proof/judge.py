@@ -39,6 +39,10 @@ Rows = Mapping[str, frozenset[object]]
 Row = sqlite3.Row
 
 
+#: What a turn may come to that costs its task nothing of its budget.
+FREE = frozenset({"unsent", "hindered"})
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What one case came to: broken promises, and the numbers of the report."""
@@ -75,6 +79,7 @@ def judge(stage: Stage, goal: str, before: Rows) -> Verdict:
             *(f"a row is gone: {row}" for row in gone),
             *(f"{command} took effect {count} times" for command, count in effects.items() if count > 1),
             *(f"check {command} ran {count} times" for command, count in checks.items() if count > 1),
+            *(f"answer {name} was given {count} times" for name, count in Counter(stage.answers).items() if count > 1),
             *lost,
             *book.turns(effects),
             *book.over(goal),
@@ -127,7 +132,7 @@ class Book:
             if attempt["outcome"] == "turn_end" and sends.get(attempt["id"]) not in effects:
                 yield f"turn {attempt['number']} is said to have ended by itself and never took effect"
         for task in self.tasks:
-            spent = sum(one["task_id"] == task["id"] and one["outcome"] != "unsent" for one in self.attempts.values())
+            spent = sum(one["task_id"] == task["id"] and one["outcome"] not in FREE for one in self.attempts.values())
             if spent != task["attempts"]:
                 yield f"{spent} turns were spent and {task['attempts']} counted"
         live: dict[str, str] = {}

@@ -20,6 +20,7 @@ from tenuto.engine.cycle import Deposed
 from tenuto.engine.residency import LIFE, NotFree
 from tenuto.model.evidence import Presence
 from tenuto.model.faults import NoSupervisor
+from tenuto.proof.agency import played
 from tenuto.proof.fuse import Fuses, KillFuse, Recorder
 from tenuto.proof.person import BREATH, Person
 from tenuto.proof.scenarios import Scenario
@@ -101,6 +102,8 @@ async def _lead(stage: Stage, scenario: Scenario, plan: Plan, alter: Alter) -> E
         parts.append(supervisor)
         if plan.usurp:
             await _usurp(supervisor)
+        if scenario.agency:
+            played(supervisor, stage)
         alter(supervisor)
         try:
             async with asyncio.timeout(plan.limit):

@@ -18,6 +18,7 @@ from tenuto.model.fact import Event, FactKind
 from tenuto.model.faults import Conflict, Refused
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.lifecycle import AttemptState, CommandState
+from tenuto.model.permission import Verdict
 from tenuto.model.snapshot import Role
 from tenuto.model.work import HUMAN_WAITS, Task, Wait, WaitKind
 from tenuto.proof.stage import Stage
@@ -169,6 +170,9 @@ class Person:
         if wait.kind is WaitKind.CAP:
             more = {"max-attempts": str(self.task.attempts + 2)}
             await self.once(key, lambda key: self.desk.set_policy(OPERATOR, self.task_id, more, key=key))
+        elif wait.kind is WaitKind.PERMISSION:
+            allow, task = Verdict.ALLOW, self.task_id
+            await self.once(key, lambda key: self.desk.answer(OPERATOR, task, "", verdict=allow, wait=wait.id, key=key))
         else:
             await self.once(key, lambda key: self.desk.answer(OPERATOR, self.task_id, ANSWER, wait=wait.id, key=key))
 

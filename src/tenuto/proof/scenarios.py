@@ -40,7 +40,8 @@ class Scenario:
     """One path. `turns` and `check` are shell text (see stage), `expects` facts that an undisturbed life records.
 
     `leaves` are kinds of attention that the operator does not act on, `standby` has a second supervisor wait from
-    the beginning, `lives` is how many lives it takes undisturbed.
+    the beginning, `lives` is how many lives it takes undisturbed. With `agency` the agent also tells what only programs
+    with a protocol tell: limits, and leave that it asks.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Scenario:
     mend: Callable[[Stage], None] = _leave
     standby: bool = False
     lives: int = 1
+    agency: bool = False
 
     def order(self, stage: Stage) -> Order:
         """What is asked for."""
@@ -405,6 +407,19 @@ ALL: tuple[Scenario, ...] = (
         before=_values,
         mend=_values,
         expects=FACTS({Fact.COMMAND_FAILED, Fact.WAIT_OPENED}),
+    ),
+    Scenario(
+        "limit",
+        f'if [ $n -eq 1 ]; then : > "$home/hindered.$TENUTO_COMMAND"; exit 1; fi; {done_at(3)}',
+        policy={"limit_buffer": SECOND / 10, "limit_jitter": SECOND / 20, "limit_unknown": (SECOND / 5,)},
+        expects=FACTS({Fact.LIMIT_MET, Fact.LIMIT_OVER, Fact.TASK_HINDERED}),
+        agency=True,
+    ),
+    Scenario(
+        "permission",
+        f'echo "$TENUTO_COMMAND" > "$home/ask.$n"; await "answer.$n"; {done_at(2)}',
+        expects=FACTS({Fact.PERMISSION_ASKED, Fact.PERMISSION_ANSWERED}),
+        agency=True,
     ),
     Scenario("stopped", f"await go; {done_at(2)}", script=_stop, lives=2),
     Scenario("two", done_at(2), standby=True),

@@ -89,6 +89,11 @@ class Stage:
         """The same of the acceptance program."""
         return _lines(self.home / "checks")
 
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The same of answers to what the agent asked leave for."""
+        return _lines(self.home / "answers")
+
     def passed(self, life: int) -> Path:
         """Where the passings of one life are recorded."""
         return self.home / f"passed.{life}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 from tenuto.engine.elsewhere import SCOPE
 from tenuto.engine.orphans import Orphan, Strangers
@@ -33,6 +34,11 @@ def bridged(
         for task_id in ledger.under_way():
             ring(task_id)
 
+    def observed(name: str, _frame: wire.Observation, _at: datetime) -> None:
+        """An agent's host has news (leave is asked, a limit is met): what it is, the next look says."""
+        if name.startswith(wire.PREFIX[wire.ExecutorKind.AGENT]):
+            ring(TaskId(name.partition(":")[2]))
+
     def stranger(name: str, entry: wire.Entry) -> None:
         strangers.note(name, Orphan(entry.command, entry.task, entry.mark.value))
 
@@ -53,6 +59,6 @@ def bridged(
         known=lambda command_id: ledger.command(command_id) is not None,
         settled=lambda command_id: ledger.replayed(SCOPE, command_id) is not None,
         forgettable=forgettable,
-        hooks=Hooks(ring=ring_for, changed=changed, stranger=stranger),
+        hooks=Hooks(ring=ring_for, changed=changed, stranger=stranger, observed=observed),
     )
     return bridge, strangers
