@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -86,6 +86,7 @@ def test_a_session_is_adopted_as_it_stands_and_gone_on_with(tmp_path: Path) -> N
         assert stage.logged() == ["by-hand", "adopted"]
 
 
+@pytest.mark.prove
 def test_one_that_was_passed_over_by_a_newer_session_is_not_gone_on_with(tmp_path: Path) -> None:
     steps: list[Step] = [Say("begun"), Say("newer")]
     with staged(tmp_path, "claude", steps) as (stage, model, tasks):
@@ -100,9 +101,8 @@ def test_one_that_was_passed_over_by_a_newer_session_is_not_gone_on_with(tmp_pat
 
 
 def test_a_session_that_is_open_in_a_terminal_goes_on_at_its_own_stops(tmp_path: Path) -> None:
-    steps: list[Step] = [
-        Say("hello yourself"), tool("one"), Say(WORKING), tool("two"), Say(DONE), Say("and by hand again"),
-    ]  # fmt: skip
+    by_hand = [Say("hello yourself"), Say("as you wish")]
+    steps: list[Step] = [*by_hand, tool("one"), Say(WORKING), tool("two"), Say(DONE)]
     with staged(tmp_path, "claude", steps) as (stage, model, tasks), terminal(stage) as typed:
         shown = stage.home.json("hooks", "install", "claude", "--yes")
         assert shown["done"]
@@ -141,7 +141,7 @@ def open_sessions(stage: Stage) -> list[str]:
 
 
 @contextmanager
-def terminal(stage: Stage) -> Iterator[object]:
+def terminal(stage: Stage) -> Iterator[Callable[[str], None]]:
     """A terminal with Claude Code in it, begun by the first word that is typed."""
     home = stage.home.folder / "agent-home"
     stage.home.environment |= {"CLAUDE_CONFIG_DIR": str(home / ".claude"), "TERM": "xterm-256color"}

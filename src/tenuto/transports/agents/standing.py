@@ -97,6 +97,7 @@ class Standing:
     async def _of(self, heard: Heard) -> list[Event]:
         match heard.event:
             case "Stop" if self._turn is not None and heard.again:
+                self._stops.again(heard)
                 return [said.Said(heard.last), said.TurnEnded(self._turn, "stop")]
             case "Stop" | "UserPromptSubmit" | "SessionEnd" if self._turn is not None:
                 await heard.let_go()

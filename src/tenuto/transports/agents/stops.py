@@ -66,6 +66,7 @@ class Stops:
         self._server: asyncio.Server | None = None
         self._path: Path | None = None
         self._heard: asyncio.Queue[Heard] = asyncio.Queue()
+        self._held: list[Heard] = []
         self.awaited = False
 
     async def listen(self, session: str) -> None:
@@ -86,8 +87,14 @@ class Stops:
                 return await self._heard.get()
         return None
 
+    def again(self, heard: Heard) -> None:
+        """Keep a stop for whoever has words next."""
+        self._heard.put_nowait(heard)
+
     async def close(self) -> None:
-        """Hear nothing any more."""
+        """Hear nothing any more, and let everybody go who is held."""
+        for one in list(self._held):
+            await one.let_go()
         if self._server is not None:
             self._server.close()
         if self._path is not None:
@@ -106,10 +113,14 @@ class Stops:
             self._heard.put_nowait(one)
             if not stopped:
                 await one.let_go()
+            self._held.append(one)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(HELD):
                     await one.answered.wait()
+            if not one.answered.is_set():
+                self.awaited = False  # no words came: the next stop is nobody's
             await one.let_go()
+            self._held.remove(one)
         except (OSError, ValueError, KeyError, TypeError, TimeoutError, asyncio.IncompleteReadError):
             return
         finally:
