@@ -13,7 +13,7 @@ import tenuto
 from tenuto.store import tables
 
 ALLOWED = {
-    "registry": "id revision created_at held_at held_by one",
+    "registry": "id revision created_at held_at held_by merging_off_at merging_off_by one",
     "leadership": """epoch owner host pid started boot_id address taken_at renewed_at expires_at stop_asked_at
         released_at one""",
     "text": "id kind task_id body digest created_at",
@@ -47,6 +47,10 @@ ALLOWED = {
         playbook position processed look_at reason ended_at base phases asks swept seen""",
     "link": """id revision chain_id position predecessor task_id unit place key attempt made_at outcome evidence blocker
         command_id handed_at recorded_at""",
+    "mandate": "id revision chain_id forge mode method branches base gate reviews made_at reviewer playbook",
+    "proposal": """id revision chain_id task_id unit state number branch base head url opened_at gate_command gate_head
+        gate gate_tries reviews merge_command merged_as reason settled_at""",
+    "review": "id revision proposal_id task_id number head asked_at verdict findings said_at",
     "worktree": """id revision task_id chain_id repository path branch base state created_at command_id begun_at_commit
         reason ended_at""",
     "phase": """id revision chain_id unit task_id number state opened_at branch url head landing undone_by

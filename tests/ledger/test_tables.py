@@ -17,16 +17,20 @@ from tenuto.model.command import AttemptOutcome, Command
 from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Sighting
 from tenuto.model.faults import IllegalMove
+from tenuto.model.forge import ForgePlace, MergeMethod
 from tenuto.model.ids import (
     ChainId,
     CommandId,
     ConversationId,
     LimitId,
     LinkId,
+    MandateId,
     MessageId,
     ObservationId,
     PermissionId,
     PhaseId,
+    ProposalId,
+    ReviewId,
     TaskId,
     TextId,
     TokenId,
@@ -41,11 +45,13 @@ from tenuto.model.lifecycle import (
     DeliveryState,
     LeaseState,
     PhaseState,
+    ProposalState,
     RunState,
     TaskState,
     WorktreeState,
 )
 from tenuto.model.limit import UsageLimit
+from tenuto.model.merging import Mandate, MergeMode, Proposal, Review, Verdict
 from tenuto.model.message import Message, MessageKind, MessagePolicy
 from tenuto.model.permission import Permission
 from tenuto.model.phase import Landing, Phase
@@ -106,6 +112,15 @@ class World:
         self.limit = UsageLimit(
             LimitId(ids.new("limit")), 1, "claude/1", "five_hour", "hit", NOW, NOW, self.task.id, 1, NOW
         )
+        self.mandate = Mandate(
+            MandateId(ids.new("mandate")), 1, self.chain.id, ForgePlace("git", "/remote"), MergeMode.SELF,
+            MergeMethod.MERGE, "tenuto/", "main", ("check",), 10, NOW,
+        )  # fmt: skip
+        self.proposal = Proposal(
+            ProposalId(ids.new("proposal")), 1, self.chain.id, self.task.id, "a", ProposalState.OPEN, 7, "tenuto/a",
+            "main", "a" * 40, "/remote#a", NOW,
+        )  # fmt: skip
+        self.review = Review(ReviewId(ids.new("review")), 1, self.proposal.id, self.beside.task.id, 1, "a" * 40, NOW)
         self.phase = Phase(PhaseId(ids.new("phase")), 1, self.chain.id, "a", self.task.id, 7, PhaseState.OPEN, NOW)
 
     def without(self, row: Row) -> tuple[Row, ...]:
@@ -187,6 +202,17 @@ def spoilt(world: World) -> dict[str, Row]:
         "usagelimit_revision_counts": replace(w.limit, revision=0),
         "usagelimit_closed_by_something": replace(w.limit, closed_at=NOW),
         "usagelimit_counts": replace(w.limit, met=0),
+        "mandate_revision_counts": replace(w.mandate, revision=0),
+        "mandate_reviews_count": replace(w.mandate, reviews=0),
+        "proposal_state_known": _forced(w.proposal, state="lost"),
+        "proposal_revision_counts": replace(w.proposal, revision=0),
+        "proposal_counts": replace(w.proposal, number=0),
+        "proposal_settled_at": replace(w.proposal, settled_at=NOW),
+        "proposal_merged_as": replace(w.proposal, merged_as="b" * 40),
+        "proposal_gated_at_a_commit": replace(w.proposal, gate_head="a" * 40),
+        "review_revision_counts": replace(w.review, revision=0),
+        "review_counts": replace(w.review, number=0),
+        "review_said_at": replace(w.review, said_at=NOW),
         "phase_state_known": _forced(replace(w.phase, settled_at=NOW), state="lost"),
         "phase_revision_counts": replace(w.phase, revision=0),
         "phase_number_counts": replace(w.phase, number=0),
@@ -213,6 +239,7 @@ def _forced(row: Any, **words: str | None) -> Any:
 SINGLE = {
     "registry_is_one",
     "registry_held_by_somebody",
+    "registry_merging_off_by_somebody",
     "registry_revision_counts",
     "leadership_is_one",
     "leadership_epoch_counts",
@@ -265,6 +292,7 @@ async def _insert_directly(ledger: TableLedger, needed: tuple[Row, ...], row: Ro
         "INSERT INTO registry (id, revision, created_at, one) VALUES ('g-2', 1, 0, 1)",
         "INSERT INTO registry (id, revision, created_at, one) VALUES ('g-2', 1, 0, 2)",
         "UPDATE registry SET held_at = 1",
+        "UPDATE registry SET merging_off_at = 1",
         "UPDATE registry SET revision = 0",
         "UPDATE leadership SET epoch = 0",
         "UPDATE leadership SET one = 2",
@@ -338,6 +366,12 @@ def worktree_in(world: World, state: WorktreeState) -> Row:
     return replace(world.worktree, state=state, begun_at_commit=begun, ended_at=NOW if over else None)
 
 
+def proposal_in(world: World, state: ProposalState) -> Row:
+    merged = "b" * 40 if state is ProposalState.MERGED else None
+    settled = None if state is ProposalState.OPEN else NOW
+    return replace(world.proposal, state=state, merged_as=merged, settled_at=settled)
+
+
 def phase_in(world: World, state: PhaseState) -> Row:
     landed = None if state in (PhaseState.OPEN, PhaseState.CLOSED) else Landing("abc", "merge", ("abc",))
     settled = None if state is PhaseState.OPEN else NOW
@@ -354,6 +388,7 @@ MAKERS: dict[str, Callable[[World, Any], Any]] = {
     "chain": chain_in,
     "worktree": worktree_in,
     "phase": phase_in,
+    "proposal": proposal_in,
 }
 
 
@@ -371,7 +406,7 @@ async def test_only_moves_of_the_lifecycle_are_taken(ledger: TableLedger, ids: C
         beside: dict[str, Row] = {row.id: row for row in rows}
         if name == "command":
             beside.pop(world.command.id)
-        if name in ("worktree", "phase"):
+        if name in ("worktree", "phase", "proposal"):
             beside[world.chain.id] = world.chain
         if name in ("task", "run", "conversation"):
             beside.pop(world.attempt.id)
@@ -413,6 +448,19 @@ def rivals(world: World) -> Iterator[tuple[str, Row | tuple[Row, ...], Row]]:
     one: dict[str, Any] = {"id": PhaseId(ids.new("phase"))}
     yield "one_phase_per_unit", phase, replace(w.phase, **one, number=8)
     yield "one_phase_per_number", phase, replace(w.phase, **one, unit="b")
+    mandate = (w.chain, w.mandate)
+    yield "one_mandate_per_chain", mandate, replace(w.mandate, id=MandateId(ids.new("mandate")))
+    handed = (w.chain, w.proposal)
+    down: dict[str, Any] = {"state": ProposalState.TURNED_DOWN, "settled_at": NOW}
+    another: dict[str, Any] = {"id": ProposalId(ids.new("proposal"))}
+    yield "one_proposal_per_task", handed, replace(w.proposal, **another | down)
+    yield "one_open_proposal_per_chain", handed, replace(w.proposal, **another, task_id=w.beside.task.id)
+    asked = (w.chain, w.proposal, w.review)
+    renewed: dict[str, Any] = {"id": ReviewId(ids.new("review")), "number": 2}
+    over: dict[str, Any] = {"verdict": Verdict.NONE, "said_at": NOW}
+    yield "one_review_per_task", asked, replace(w.review, **renewed | over)
+    yield "one_review_at_a_time", asked, replace(w.review, **renewed, task_id=w.task.id)
+    yield "one_review_per_number", asked, replace(w.review, **renewed | over | {"number": 1}, task_id=w.task.id)
 
 
 async def test_every_unique_truth_is_told_by_name(ledger: TableLedger, ids: Counting) -> None:
