@@ -6,6 +6,7 @@ Decides nothing about the program that is measured and reaches into none of its 
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import os
 import shutil
@@ -204,6 +205,7 @@ def home(folder: Path) -> Settings:
 async def leading(settings: Settings) -> AsyncIterator[Supervisor]:
     """A real supervisor's parts, serving in this process; come to rest and resigned afterwards."""
     async with assembled(settings) as supervisor:
+        gc.freeze()  # as a supervisor's own process does
         lease = await led(supervisor)
         await supervisor.executor.open(lease.epoch)
         async with asyncio.TaskGroup() as group:

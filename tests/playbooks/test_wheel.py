@@ -10,6 +10,7 @@ import pytest
 from tests.support.world import SetClock
 
 from tenuto.engine.cycle import Cycle, Deposed, Rest, Restless
+from tenuto.engine.foresight import AHEAD
 from tenuto.engine.wheel import Wheel
 from tenuto.model.faults import Corrupt, StorageFull
 from tenuto.model.ids import TaskId
@@ -41,10 +42,19 @@ class Rows:
 class Serving:
     """A cycle that serves by rote: an ill task always fails, and any other comes to rest."""
 
-    def __init__(self, rows: Rows, fault: Exception) -> None:
+    def __init__(self, rows: Rows, fault: Exception, *, foresees: bool = False) -> None:
         self.rows = rows
         self.fault = fault
         self.served: list[TaskId] = []
+        self.foresees = foresees
+        self.foreseen: list[TaskId] = []
+        self.expected = asyncio.Event()
+
+    async def foresee(self, task_id: TaskId, at: datetime) -> None:
+        assert at >= self.rows.looks[task_id]
+        self.foreseen.append(task_id)
+        self.expected.set()
+        raise self.fault
 
     async def serve(self, task_id: TaskId) -> Rest | None:
         self.served.append(task_id)
@@ -100,3 +110,18 @@ async def test_a_deposed_supervisor_stops_turning() -> None:
     serving = Serving(Rows({ILL: clock.now()}), Deposed("epoch 2 leads"))
     with pytest.raises(Deposed):
         await wheel(clock, serving).run()
+
+
+async def test_what_is_due_in_a_moment_is_made_ready_for_once_and_a_fault_of_that_is_nobodys() -> None:
+    clock = SetClock()
+    rows = Rows({WELL: clock.now() + AHEAD / 2, ILL: clock.now() + 3 * AHEAD})
+    serving = Serving(rows, ValueError(), foresees=True)
+    it = wheel(clock, serving)
+    await turning(it, serving.expected, 30.0)
+    await turning(it)
+    assert serving.foreseen == [WELL]
+    assert serving.served == []
+    clock.time += AHEAD
+    it = wheel(clock, serving)
+    await turning(it)
+    assert serving.served == [WELL]

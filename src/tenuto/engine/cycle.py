@@ -21,6 +21,7 @@ from tenuto.core import arm, decide, permission, progress, reconcile, replacing,
 from tenuto.core.settle import settle
 from tenuto.engine import closing
 from tenuto.engine.concern import concerned
+from tenuto.engine.foresight import AHEAD, Foresight, goes_on
 from tenuto.engine.prompting import Prompter
 from tenuto.engine.watching import Watch
 from tenuto.model.change import Busy, Commit, Committed, KeyConflict, NotLeader, Replayed, Stale
@@ -157,6 +158,7 @@ class Cycle:
         self.watch = Watch()
         self._turns: WeakValueDictionary[TaskId, asyncio.Lock] = WeakValueDictionary()
         self._starting = asyncio.Lock()
+        self._foresight = Foresight(minter)
 
     async def serve(self, task_id: TaskId) -> Rest | None:
         """Go round until the task rests; None when there is no such task. Raises Deposed.
@@ -165,7 +167,28 @@ class Cycle:
         would take what is about to begin for something that may never begin.
         """
         async with self._turn_of(task_id):
-            return await self._serve(task_id)
+            try:
+                return await self._serve(task_id)
+            finally:
+                self._foresight.let_go(task_id)
+
+    @property
+    def foresees(self) -> bool:
+        """Whether any executor can be made ready for a turn before its moment."""
+        return any(isinstance(executor, Foreseeing) for executor in self._executors.values())
+
+    async def foresee(self, task_id: TaskId, at: datetime) -> None:
+        """Have an executor made ready, if the task would be continued at `at` as things stand; writes nothing."""
+        lock = self._turn_of(task_id)
+        if lock.locked():
+            return
+        async with lock:
+            snapshot = self._ledger.snapshot(task_id, self._slots)
+            if snapshot is None or snapshot.live is not None or snapshot.commands:
+                return
+            decision = decide.decide(await self.look(snapshot), at)
+            if isinstance(decision.intent, Continue):
+                self._foresight.make_ready(task_id, self._executor(snapshot))
 
     def _turn_of(self, task_id: TaskId) -> asyncio.Lock:
         lock = self._turns.get(task_id)
@@ -214,7 +237,7 @@ class Cycle:
             snapshot = self._ledger.snapshot(task_id, self._slots)
             if snapshot is None:
                 return None
-            seen = await self.look(snapshot)
+            seen = await self.look(snapshot, ahead=True)
             now = self._clock.now()
             if await self._settle(seen, now):
                 continue
@@ -230,10 +253,11 @@ class Cycle:
 
     # -- look and reconcile
 
-    async def look(self, snapshot: Snapshot, *, whole: bool = False) -> Seen:
+    async def look(self, snapshot: Snapshot, *, whole: bool = False, ahead: bool = False) -> Seen:
         """Everything outside that this task's decision may hang on, laid beside its rows.
 
-        The workspace is among it where it decides, or with `whole`.
+        The workspace is among it where it decides, or with `whole`. With `ahead` an executor is made ready while the
+        rest is looked at, where a turn has ended that looks as if the next were to follow.
         """
         snapshot = self._with_released(snapshot)
         observations: list[Observation] = [
@@ -245,6 +269,13 @@ class Cycle:
         task = snapshot.task
         first = self._seen(snapshot, _nothing(snapshot))
         ended = any(isinstance(o.facts, CommandFacts) and _turn_is_over(snapshot, o.facts) for o in observations)
+        if (
+            ahead
+            and ended
+            and snapshot.run.policy.idle_delay <= AHEAD
+            and any(isinstance(o.facts, CommandFacts) and goes_on(o.facts) for o in observations)
+        ):
+            self._foresight.make_ready(task.id, self._executor(snapshot))
         proof = not task.terminal and decide.needs_workspace(first, now)
         whole = whole or takeover.underway(snapshot) is not None
         if ended or proof or whole:
@@ -512,7 +543,7 @@ class Cycle:
         if task.progress.cursor is None:
             observed = await self._workspace.look(task.cwd, None, plain=True)
             baseline = observed.facts if isinstance(observed.facts, WorkspaceFacts) else None
-        command_id = CommandId(self._mint.new("command"))
+        command_id = self._foresight.take(task.id, self._executor(snapshot))
         with self._foreseen(seen, command_id):
             await self._turn(intent, seen, command_id, baseline, now)
 

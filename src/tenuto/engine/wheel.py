@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from tenuto.engine.cycle import Cycle, Deposed, Lapsed, Rest, Restless
+from tenuto.engine.foresight import AHEAD
 from tenuto.model.decision import Rung
 from tenuto.model.faults import Corrupt, OutOfReach, StorageFull
 from tenuto.model.ids import CommandId, TaskId
@@ -55,6 +56,7 @@ class Wheel:
         self._watch: dict[TaskId, datetime] = {}
         self._serving: set[TaskId] = set()
         self._in_line: set[TaskId] = set()
+        self._expected: set[TaskId] = set()
         self._stopping = False
         self._away = False
         self._deposed: Deposed | None = None
@@ -92,7 +94,9 @@ class Wheel:
                 try:
                     self._back_again()
                     last = self._mind_the_clock(last)
-                    self._start_due(group)
+                    if self._start_due(group):
+                        await asyncio.sleep(0)  # what is due comes before the question what is due next
+                    self._expect(group)
                     delay = self._delay()
                 except OutOfReach as gone:
                     self._gone_away(gone)
@@ -110,8 +114,10 @@ class Wheel:
             self._rung.update(self._watch)
         return now, tick
 
-    def _start_due(self, group: asyncio.TaskGroup) -> None:
+    def _start_due(self, group: asyncio.TaskGroup) -> bool:
+        """Begin to serve whoever is to be served now; whether there was anybody."""
         now = self._clock.now()
+        before = len(self._serving)
         wanted = set(self._rung)
         wanted.update(task for task, when in self._watch.items() if when <= now)
         room = AT_ONCE - len(self._serving)
@@ -124,9 +130,27 @@ class Wheel:
                 continue  # its ring stays, so it is served again when this pass is over
             self._rung.discard(task_id)
             self._watch.pop(task_id, None)
+            self._expected.discard(task_id)
             self._serving.add(task_id)
             group.create_task(self._serve(task_id), name=f"serve {task_id}")
             room -= 1
+        return len(self._serving) > before
+
+    def _expect(self, group: asyncio.TaskGroup) -> None:
+        """Have executors made ready for what is due in a moment."""
+        if not self._cycle.foresees or self.trouble.text is not None:
+            return
+        soon = self._clock.now() + AHEAD
+        for task_id in self._ledger.due(soon, AT_ONCE):
+            if task_id not in self._serving and task_id not in self._expected:
+                self._expected.add(task_id)
+                group.create_task(self._foresee(task_id, soon), name=f"foresee {task_id}")
+
+    async def _foresee(self, task_id: TaskId, at: datetime) -> None:
+        try:
+            await self._cycle.foresee(task_id, at)
+        except Exception as fault:  # noqa: BLE001 - it was only a courtesy: serving the task will find the same
+            _LOG.debug("no turn of %s was made ready for: %s", task_id, fault)
 
     def _put_off(self, task_id: TaskId, now: datetime) -> bool:
         """Whether a task whose serving failed is left alone for a moment, though its time has come."""
@@ -199,7 +223,8 @@ class Wheel:
             moments.append(now + AFTER_TROUBLE)
         elif len(self._serving) < AT_ONCE and (due := self._ledger.next_due()) is not None:
             ready = due > now or any(not self._put_off(task, now) for task in self._ledger.due(now, AT_ONCE * 2))
-            moments.append(due if ready else now + AFTER_TROUBLE)
+            early = due - AHEAD if self._cycle.foresees and due - AHEAD > now else due
+            moments.append(early if ready else now + AFTER_TROUBLE)
         until = min([*moments, now + LONGEST_SLEEP])
         delay = max((until - now).total_seconds(), 0.0)
         if self._serving and delay == 0.0:

@@ -7,6 +7,7 @@ living supervisor. Whatever the child has to say before it leads goes to the log
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import logging.handlers
 import os
@@ -59,6 +60,7 @@ def foreground(settings: Settings, *, detached: bool = False, fuse: Fuse | None 
 
     async def main() -> int:
         async with assembled(settings, fuse=fuse) as supervisor:
+            gc.freeze()  # what is here now stays: looking through it again and again would hold up a wake for long
             refused = await serve(supervisor, standby=standby)
             if isinstance(refused, NotFree):
                 _LOG.warning("another supervisor leads: %s", named(refused.holder))

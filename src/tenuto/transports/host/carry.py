@@ -58,6 +58,7 @@ class Order(TypedDict):
 def main() -> int:
     """Carry out the order on standard input; 0 when its journal tells the rest, 1 when there was nothing to do."""
     stand_alone()
+    bell = warmed()
     order = read_order(0)
     if order is None:
         return 1
@@ -66,23 +67,21 @@ def main() -> int:
         journal = claim.take(order["folder"], order["command"], first_line(order), durable=False)
     except claim.TakenError:
         return 1
-    Turn(order, journal).run()
+    Turn(order, journal, bell).run()
     return 0
 
 
 class Turn:
     """One claimed order on its way: begun, accepted, ended, or failed by name."""
 
-    def __init__(self, order: Order, journal: claim.Journal) -> None:
+    def __init__(self, order: Order, journal: claim.Journal, bell: _socket.socket) -> None:
         self._order = order
         self._journal = journal
         self._unwritten: list[claim.Line] = []
-        self._bell = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
-        self._bell.setblocking(False)
+        self._bell = bell
 
     def run(self) -> None:
         order = self._order
-        self._ring()
         burn(order, "host.claimed")
         ears = Ears()
         try:
@@ -95,8 +94,7 @@ class Turn:
         if ears.interrupted:
             self._fail(NotStartedError("it was interrupted before it began", mendable=False))
             return
-        self._journal.mark(marked("begun"))
-        self._ring()
+        self._journal.mark(marked("begun"))  # nobody is rung for yet: what counts comes in a moment
         burn(order, "host.begun")
         try:
             program = start(order["argv"], order["cwd"], order["env"], stdin)
@@ -161,6 +159,19 @@ def stand_alone() -> None:
         pass
     os.chdir("/")
     close_all(())
+
+
+def warmed() -> _socket.socket:
+    """What has to be done once whatever the order is, before it is there: a host may wait for its order a while.
+
+    Gives the socket that rings; what else is done here only brings into memory what is needed first.
+    """
+    bell = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
+    bell.setblocking(False)
+    json.loads(json.dumps(marked("claimed")))
+    FenceScanner("").finish()
+    os.urandom(1)
+    return bell
 
 
 def read_order(descriptor: int) -> Order | None:

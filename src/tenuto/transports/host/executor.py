@@ -27,7 +27,7 @@ from tenuto.transports.host import carry, claim, environment, journal, lineage, 
 from tenuto.transports.host.bell import Bell, Deaths
 from tenuto.transports.host.halting import Halting
 from tenuto.transports.host.journal import Journal
-from tenuto.transports.host.launch import TooLongError, Waiting, launch, wait_for_order
+from tenuto.transports.host.launch import TooLongError, Waiting, fits_a_pipe, launch, wait_for_order
 
 HAND_OVER: Final = timedelta(seconds=5)
 """How long a host may take to say what became of its order before that is unknown."""
@@ -279,9 +279,17 @@ class HostExecutor:
         }
 
     async def _launch(self, command_id: CommandId, ordered: carry.Order) -> None:
-        """Start the host in a thread; should nobody wait for it any more, its end is heard all the same."""
+        """Start the host in a thread; should nobody wait for it any more, its end is heard all the same.
+
+        One that waits and whose order a pipe holds whole keeps nobody waiting, and is told here.
+        """
         loop = asyncio.get_running_loop()
         waiting = await self._made_ready(command_id)
+        if waiting is not None and fits_a_pipe(ordered):
+            pid = launch(ordered, self._fuse, waiting)
+            self._launched.add(command_id)
+            self._deaths.watch_child(command_id, pid)
+            return
         starting = loop.run_in_executor(None, launch, ordered, self._fuse, waiting)
 
         def started(future: asyncio.Future[int]) -> None:

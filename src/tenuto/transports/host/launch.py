@@ -20,6 +20,9 @@ from tenuto.transports.host import carry, turn
 from tenuto.transports.processes import identity_of
 
 SCRIPT: Final = str(Path(turn.__file__).resolve())
+PIPE: Final = 60_000
+"""Bytes that an empty pipe takes at once; it holds 64 KiB, and an order has names and numbers besides."""
+
 PATIENCE: Final = 5.0
 """Seconds that a host may take to read its order."""
 
@@ -48,6 +51,12 @@ def wait_for_order(command_id: str) -> Waiting:
         raise
     finally:
         os.close(reading)
+
+
+def fits_a_pipe(order: carry.Order) -> bool:
+    """Whether an order, with all that JSON makes of it, is taken by an empty pipe without anybody reading."""
+    spoken = len(order["prompt"]) + sum(len(name) + len(value) for name, value in order["env"].items())
+    return 6 * (spoken + sum(map(len, order["argv"])) + len(order["cwd"])) < PIPE
 
 
 def launch(order: carry.Order, fuse: Fuse, waiting: Waiting | None = None) -> int:

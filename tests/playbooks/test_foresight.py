@@ -1,0 +1,122 @@
+"""An executor is made ready for a turn that is expected; one that does not come is given up and leaves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.playbooks.stage import Hall, Stage
+from tests.support.world import OPERATOR
+
+from tenuto.engine.foresight import AT_MOST, Foresight
+from tenuto.model.ids import CommandId, TaskId
+from tenuto.ports import Foreseeing
+
+pytestmark = pytest.mark.anyio
+SOON = timedelta(seconds=10)
+
+
+@dataclass
+class Ready(Hall):
+    """The same executor, which can be made ready."""
+
+    waiting: list[CommandId] = field(default_factory=list)
+    given_up: list[CommandId] = field(default_factory=list)
+
+    def foresee(self, command_id: CommandId) -> None:
+        if command_id not in self.waiting:
+            self.waiting.append(command_id)
+
+    def forgo(self, command_id: CommandId) -> None:
+        if command_id in self.waiting:
+            self.waiting.remove(command_id)
+            if command_id not in self.journal:
+                self.given_up.append(command_id)
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    made = Stage(tmp_path)
+    made.hall = Ready(made.clock)
+    await made.open()
+    yield made
+    await made.close()
+
+
+async def rests(stage: Stage) -> tuple[Ready, TaskId]:
+    """A task whose turn has ended and whose next one is due in ten seconds."""
+    hall = stage.hall
+    assert isinstance(hall, Ready)
+    assert isinstance(hall, Foreseeing)
+    task = await stage.create(policy={"idle_delay": SOON.total_seconds()})
+    hall.given_up.clear()
+    await stage.seen("ends working")
+    await stage.turn_the_wheel()
+    assert hall.waiting == hall.given_up == []  # it is too early
+    return hall, task
+
+
+async def test_the_turn_that_comes_is_the_one_that_was_made_ready_for(stage: Stage) -> None:
+    hall, task = await rests(stage)
+    await stage.cycle.foresee(task, stage.clock.now() + SOON)
+    (ready,) = hall.waiting
+    await stage.cycle.foresee(task, stage.clock.now() + SOON)
+    assert hall.waiting == [ready]
+    assert stage.ledger.command(ready) is None, "nothing is written down for it"
+    await stage.pass_time(SOON)
+    assert hall.running() == ready
+    assert (hall.waiting, hall.given_up) == ([], [])
+
+
+async def test_a_turn_that_does_not_come_is_given_up(stage: Stage) -> None:
+    hall, task = await rests(stage)
+    await stage.cycle.foresee(task, stage.clock.now() + SOON)
+    (ready,) = hall.waiting
+    await stage.desk.pause(OPERATOR, task)
+    await stage.turn_the_wheel()
+    assert (hall.waiting, hall.given_up) == ([], [ready])
+    await stage.pass_time(2 * SOON)
+    assert stage.ledger.command(ready) is None
+
+
+async def test_nothing_is_made_ready_for_a_task_that_would_not_go_on(stage: Stage) -> None:
+    hall, task = await rests(stage)
+    await stage.cycle.foresee(task, stage.clock.now())
+    await stage.desk.pause(OPERATOR, task)
+    await stage.cycle.foresee(task, stage.clock.now() + SOON)
+    assert hall.waiting == []
+
+
+async def test_a_turn_that_ends_at_work_has_the_next_made_ready_while_it_is_looked_at(stage: Stage) -> None:
+    hall = stage.hall
+    assert isinstance(hall, Ready)
+    await stage.create()
+    asked: list[str] = []
+    foresee = hall.foresee
+
+    def told(command_id: CommandId) -> None:
+        asked.append(command_id)
+        foresee(command_id)
+
+    hall.foresee = told  # type: ignore[method-assign]
+    await stage.seen("ends working")
+    await stage.turn_the_wheel()
+    assert asked[0] == hall.running(), "made ready before the end was settled"
+    assert (hall.waiting, hall.given_up) == ([], [])
+
+
+async def test_only_so_many_wait_at_once(stage: Stage) -> None:
+    hall = stage.hall
+    assert isinstance(hall, Ready)
+    ahead = Foresight(stage.minter)
+    for n in range(AT_MOST + 3):
+        ahead.make_ready(TaskId(f"t-{n}"), hall)
+    assert len(hall.waiting) == AT_MOST
+    other = Ready(stage.clock)
+    assert ahead.take(TaskId("t-0"), other) not in hall.waiting
+    ahead.let_go(TaskId("t-0"))
+    assert len(hall.waiting) == AT_MOST - 1
+    assert ahead.take(TaskId("t-1"), hall) in hall.waiting
