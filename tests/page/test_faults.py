@@ -93,6 +93,40 @@ def test_a_draft_left_after_the_press_is_held(lab: Lab, opened: Opened, page: Pa
     assert command.marker in page.locator("#prompt-textarea").inner_text(), "it is left for a person to see"
 
 
+@pytest.mark.parametrize("box", ["doubles", "shortens"])
+def test_text_that_is_not_taken_whole_is_not_sent(lab: Lab, opened: Opened, page: Page, box: str) -> None:
+    """DBR-118, DBR-119, BR-046: every character is compared before anything is submitted."""
+    lab.look(box=box)
+    script, address = opened()
+    command = script.send(address, "more than the box takes " * 3)
+    refused = command.over()
+    assert (refused["tell"], refused["why"]) == ("refused", "not_verified")
+    assert command.steps() == ["composing", "refused"]
+    assert page.locator("#prompt-textarea").inner_text().strip() == "", "what was typed was taken out again"
+    assert lab.posts() == 0
+
+
+def test_another_way_to_write_where_the_first_is_not_taken(lab: Lab, opened: Opened) -> None:
+    lab.look(box="deaf")
+    script, address = opened()
+    assert script.send(address, "one line").over()["tell"] == "ended"
+    assert len(lab.accepted()) == 1
+
+
+def test_two_sends_are_none(lab: Lab, opened: Opened, page: Page) -> None:
+    """DBR-120, BR-174: where it is not certain which button sends, none is pressed."""
+    script, address = opened()
+    page.evaluate("""() => {
+      const second = document.createElement('button');
+      second.type = 'button';
+      second.dataset.testid = 'send-button';
+      document.querySelector('form').append(second);
+    }""")
+    refused = script.send(address, patience=500).over()
+    assert refused["why"] == "unknown_page"
+    assert lab.posts() == 0
+
+
 def test_limits_are_told_with_their_end(lab: Lab, opened: Opened, page: Page) -> None:
     script, address = opened()
     lab.show(banner="You've hit your limit. Your access resets at 3:45 PM.")

@@ -54,6 +54,7 @@ class Look:
     swallow: bool = False  # a click on Send does nothing at all; the text stays
     code: Literal["labelled", "editor", "nameless"] = "labelled"  # how fenced code is drawn
     stale_marks: bool = False  # streaming marks stay on finished turns
+    box: Literal["whole", "doubles", "shortens", "deaf"] = "whole"  # what the composer makes of text; deaf: to pastes
     send_missing: bool = False  # no Send button even with text in the composer
 
 

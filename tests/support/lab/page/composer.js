@@ -18,9 +18,19 @@ export class Composer {
     this.box.addEventListener('paste', (event) => {
       const text = event.clipboardData?.getData('text/plain') ?? '';
       event.preventDefault();
-      if (text) { this.write(this.picked() ? text : this.text() + text); this.changed(); }
+      if (text === '' || this.look?.box === 'deaf') return;
+      this.write(this.picked() ? text : this.text() + text);
+      this.twist();
+      this.changed();
     });
-    this.box.addEventListener('input', () => this.changed());
+    this.box.addEventListener('input', () => { this.twist(); this.changed(); });
+  }
+
+  /** What a bad editor makes of text that was put into it. */
+  twist() {
+    const text = this.text();
+    if (this.look?.box === 'doubles' && text !== '') this.write(text + text);
+    if (this.look?.box === 'shortens' && text.length > 30) this.write(text.slice(0, 30));
   }
 
   /** Whether all of the text is selected, so that a paste takes its place. */
