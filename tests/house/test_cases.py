@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-ROW = re.compile(r"\| (BR-\d{3}) \| ([a-z_]+) \| (.+) \|")
+ROW = re.compile(r"\| (D?BR-\d{3}) \| ([a-z_]+) \| (.+) \|")
 
 
 def rows() -> list[tuple[str, str, str]]:
     lines = (ROOT / "docs" / "reference" / "cases.md").read_text().splitlines()
-    table = [line for line in lines if line.startswith("| BR-")]
+    table = [line for line in lines if line.startswith(("| BR-", "| DBR-"))]
     found = [match.groups() for line in table if (match := ROW.fullmatch(line))]
     assert len(found) == len(table), f"no rows: {[line for line in table if not ROW.fullmatch(line)]}"
     return [(name, area, told) for name, area, told in found]
@@ -35,4 +35,4 @@ def test_every_test_that_is_named_exists() -> None:
 
 def test_a_row_without_a_test_says_why() -> None:
     bare = [(name, told) for name, _, told in rows() if "::" not in told and len(told) < 25]
-    assert [name for name, told in bare if not re.fullmatch(r"As BR-\d{3}\.", told)] == []
+    assert [name for name, told in bare if not re.fullmatch(r"As D?BR-\d{3}\.", told)] == []
