@@ -151,7 +151,7 @@ def test_a_full_session_is_handed_over_to_a_fresh_one(tmp_path: Path, agent: str
         shown = ended(stage, task)
         assert outcomes(shown) == ["turn_end", "hindered", "turn_end"], stage.told(task)
         assert stage.logged() == ["one"]
-        old, new = sorted(shown["conversations"], key=lambda row: str(row["opened_at"]))
+        old, new = rows(stage, "SELECT * FROM conversation WHERE task_id = ? ORDER BY opened_at", task)
         assert (old["state"], new["parent"]) == ("superseded", old["id"])
         last = model.asked[-1]
         assert any("taking over work that was begun in another conversation" in text for text in last.words)

@@ -19,7 +19,7 @@ from tenuto.model.ids import LimitId, TaskId
 from tenuto.model.limit import Quiet, UsageLimit
 from tenuto.model.policy import POLICY
 from tenuto.model.snapshot import Snapshot
-from tenuto.model.work import Standing, Wait, WaitKind, Wake, WakeKind
+from tenuto.model.work import AutoResume, Standing, Wait, WaitKind, Wake, WakeKind
 
 ACCOUNT = "claude/1a2b"
 TEXT = "You've hit your 5-hour limit · resets 3pm (Europe/Berlin)"
@@ -228,6 +228,18 @@ def test_a_stopped_task_waits_for_nothing() -> None:
     assert not after.all(Wait)
     assert not after.all(Wake)
     assert after.one(Attempt).outcome is AttemptOutcome.HINDERED
+
+
+def test_br_085_pause_stop_and_manual_win_over_any_reset() -> None:
+    reset = b.with_wake(WakeKind.LIMIT, snapshot=b.with_task(standing=Standing.HINDERED, agent=AGENT))
+    assert isinstance(b.decided(reset).intent, Continue)
+    for fields, rung in (
+        ({"paused_at": b.NOW, "paused_by": "sam"}, Rung.PAUSED),
+        ({"auto_resume": AutoResume.MANUAL}, Rung.MANUAL),
+    ):
+        because = b.because(b.with_task(reset, **fields))
+        assert because.rung is rung
+    assert b.because(b.cancelled(reset)).rung is Rung.TERMINAL
 
 
 BERLIN = ZoneInfo("Europe/Berlin")
