@@ -9,7 +9,13 @@ from tenuto.proof.matrix import Worker
 from tenuto.proof.scenarios import ALL
 
 __all__ = ["worker"]
-VERBS = [scenario.name for scenario in ALL if scenario.name not in TURNS]
+LONG = ("chain-phases",)
+"""Paths that begin many programs: they are walked where long proofs are."""
+VERBS = [
+    pytest.param(scenario.name, marks=pytest.mark.prove) if scenario.name in LONG else scenario.name
+    for scenario in ALL
+    if scenario.name not in TURNS
+]
 
 
 @pytest.mark.timeout(600)

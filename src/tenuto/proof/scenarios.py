@@ -18,6 +18,7 @@ from tenuto.model.lifecycle import TaskState
 from tenuto.model.message import MessagePolicy
 from tenuto.model.snapshot import Role
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume
+from tenuto.proof import chains
 from tenuto.proof.person import OPERATOR, Person
 from tenuto.proof.stage import Stage
 
@@ -420,6 +421,20 @@ ALL: tuple[Scenario, ...] = (
         f'echo "$TENUTO_COMMAND" > "$home/ask.$n"; await "answer.$n"; {done_at(2)}',
         expects=FACTS({Fact.PERMISSION_ASKED, Fact.PERMISSION_ANSWERED}),
         agency=True,
+    ),
+    Scenario(
+        "chain",
+        COMPLETE,
+        script=chains.walk,
+        before=chains.queue,
+        expects=FACTS({Fact.CHAIN_ADVANCED, Fact.CHAIN_RECORDED, Fact.CHAIN_SWEPT, Fact.CHAIN_ENDED}),
+    ),
+    Scenario(
+        "chain-phases",
+        f"{chains.COMMITS}; {COMPLETE}",
+        script=chains.phases,
+        before=chains.repository,
+        expects=FACTS({Fact.WORKTREE_MADE, Fact.WORKTREE_REMOVED, Fact.PHASE_OPENED, Fact.PHASE_MERGED}),
     ),
     Scenario("stopped", f"await go; {done_at(2)}", script=_stop, lives=2),
     Scenario("two", done_at(2), standby=True),

@@ -21,7 +21,7 @@ from tenuto.model.change import Busy, Commit, Committed, KeyConflict, NotLeader,
 from tenuto.model.command import Command, CommandKind
 from tenuto.model.fact import Fact, FactKind, Scalar
 from tenuto.model.faults import NoSupervisor, NotFound
-from tenuto.model.ids import ChainId, CommandId, TaskId
+from tenuto.model.ids import ChainId, CommandId, RunId, TaskId
 from tenuto.model.lifecycle import CHAIN, ChainEvent, CommandState
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.work import Task
@@ -72,6 +72,11 @@ class Books:
             digest=told,
             armed_at=now,
         )
+
+    def armed(self, command: Command, run_id: RunId) -> Fact:
+        """The fact that a command is written ahead."""
+        data: dict[str, Scalar] = {"command": command.id, "kind": command.kind}
+        return Fact(FactKind.COMMAND_ARMED, run_id, command.task_id, data)
 
     def chain(self, given: ChainId) -> Chain:
         chain = self.ledger.chain(given)

@@ -7,18 +7,19 @@ gives the next unit away, or when somebody asks.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from tenuto.core.draft import Draft
-from tenuto.engine.chaining.asked import SOURCE
+from tenuto.engine.chaining.asked import SOURCE, WAITS
 from tenuto.engine.chaining.books import Books
 from tenuto.engine.chaining.preparing import Preparing
 from tenuto.model.chain import Chain
 from tenuto.model.change import Commit
 from tenuto.model.command import Command, CommandKind
 from tenuto.model.fact import FactKind
-from tenuto.model.ids import ChainId
+from tenuto.model.ids import ChainId, WorktreeId
 from tenuto.model.lifecycle import CommandEvent, WorktreeEvent, WorktreeState
-from tenuto.model.worktree import Removed, Tree, Worktree
+from tenuto.model.worktree import NotNow, Removed, Tree, Worktree
 
 #: Worktrees that are looked at in one round, the newest first.
 AT_ONCE = 20
@@ -30,6 +31,8 @@ class Clearing:
     def __init__(self, books: Books, preparing: Preparing) -> None:
         self._books = books
         self._preparing = preparing
+        self._at: set[WorktreeId] = set()
+        self._again: dict[WorktreeId, datetime] = {}
 
     def due(self, chain: Chain, *, kept: bool = False) -> tuple[Worktree, ...]:
         """The worktrees of a chain that can be looked at; with `kept` also those that were kept before."""
@@ -41,6 +44,9 @@ class Clearing:
 
     def _over(self, row: Worktree, *, again: bool) -> bool:
         """Whether nobody works there any more, and what became of its unit stands at the source."""
+        later = self._again.get(row.id)
+        if row.id in self._at or (later is not None and later > self._books.clock.now()):
+            return False
         task, link = self._books.ledger.task(row.task_id), self._books.ledger.link_of(row.task_id)
         if task is None or not task.terminal or link is None or link.recorded_at is None:
             return False
@@ -60,7 +66,16 @@ class Clearing:
             await self.one(row)
 
     async def one(self, row: Worktree) -> str:
-        """Take one away, or say why it is kept."""
+        """Take one away, or say why it is kept; by one at a time."""
+        if row.id in self._at:
+            return "it is looked at already"
+        self._at.add(row.id)
+        try:
+            return await self._removed(row)
+        finally:
+            self._at.discard(row.id)
+
+    async def _removed(self, row: Worktree) -> str:
         command = await self._armed(row)
         if command is None:
             return "it is changing; try again"
@@ -73,6 +88,12 @@ class Clearing:
             draft.command(command, CommandEvent.BEGUN, CommandEvent.ACKNOWLEDGED, evidence="nothing stands there")
             draft.note(FactKind.WORKTREE_REMOVED, path=row.path)
             changed = self._preparing.moved(now_, WorktreeEvent.REMOVED, None, None)
+            self._again.pop(row.id, None)
+        elif isinstance(answer, NotNow):
+            why = answer.why
+            draft.command(command, CommandEvent.PROVEN_UNDONE, detail=why)
+            changed = replace(now_, revision=now_.revision + 1, reason=why[:2000])
+            self._again[row.id] = self._books.clock.now() + WAITS
         else:
             why = answer.why
             draft.command(command, CommandEvent.PROVEN_UNDONE, detail=why)
@@ -92,7 +113,8 @@ class Clearing:
         now = self._books.clock.now()
         command = self._books.command(CommandKind.WORKTREE_REMOVE, row.task_id, (scope,), SOURCE, now)
         changed = replace(row, revision=row.revision + 1, command_id=command.id)
-        done = await self._books.commit(Commit(puts=(command, changed), holds=((scope, command.id),)))
+        fact = self._books.armed(command, snapshot.task.run_id)
+        done = await self._books.commit(Commit(puts=(command, changed), facts=(fact,), holds=((scope, command.id),)))
         self._books.fuse.burn("worktree.armed")
         return command if done else None
 

@@ -83,7 +83,7 @@ class Preparing:
         """The commands to be written with a link, and the row of its worktree."""
         held = f"unit:{link.place}:{link.unit}"
         claim = self._books.command(CommandKind.CLAIM, link.task_id, (held,), SOURCE, now)
-        commit = Commit(puts=(claim,), holds=((held, claim.id),))
+        commit = Commit(puts=(claim,), facts=(self._books.armed(claim, chain.run_id),), holds=((held, claim.id),))
         path = self.path(chain, link.unit, link.position)
         if path is None or chain.base is None:
             return commit
@@ -102,7 +102,8 @@ class Preparing:
             created_at=now,
             command_id=make.id,
         )
-        return commit.then(Commit(puts=(make, row), holds=((scope, make.id),)))
+        fact = self._books.armed(make, chain.run_id)
+        return commit.then(Commit(puts=(make, row), facts=(fact,), holds=((scope, make.id),)))
 
     def open(self, snapshot: Snapshot, *, quick: bool = False) -> Command | None:
         """The next thing to be done for a task; `quick`: only what takes no remote."""
