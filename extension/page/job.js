@@ -31,6 +31,8 @@ export class Job {
     this.begun = order.kind === 'watch';
     /** @type {Set<string> | null} */
     this.baseline = null;
+    /** The lasting address the turn is in, once it is known: nothing of another one is ever taken for it. */
+    this.conversation = order.fence.conversation;
     this.told = { at: 0, key: '', digest: '' };
     if (order.marker) tools.markers.add(order.marker);
   }

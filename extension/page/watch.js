@@ -33,7 +33,8 @@ export async function acceptance(job, again) {
     const turn = ours(seen, job);
     alone = count === 1 ? Math.min(alone, now) : Infinity;
     twice = count > 1 ? Math.min(twice, now) : Infinity;
-    if (turn && count === 1 && (answered(seen, turn) || now - alone > ALONE)) {
+    const here = job.conversation === null || seen.facts.conversation === job.conversation;
+    if (here && turn && count === 1 && (answered(seen, turn) || now - alone > ALONE)) {
       await job.report({ tell: 'accepted', command, facts: seen.facts, url: seen.facts.conversation, turn: turn.key });
       return true;
     }
@@ -88,7 +89,8 @@ export async function completion(job, again) {
     const { facts } = seen;
     await job.show(facts);
     const now = performance.now();
-    if (job.order.fence.conversation !== null && facts.conversation !== job.order.fence.conversation && facts.url_kind !== 'transient') {
+    if (job.conversation === null && (facts.markers[job.order.marker] ?? 0) > 0) job.conversation = facts.conversation;
+    if (job.conversation !== null && facts.conversation !== job.conversation) {
       await job.tools.pulse.next(SLOWEST); // the tab shows something else for now; the background is told by its facts
       continue;
     }

@@ -455,6 +455,24 @@ def test_another_conversation_is_not_written_to(lab: Lab, opened: Opened) -> Non
     assert lab.posts() == 0
 
 
+def test_what_another_conversation_shows_is_not_our_end(lab: Lab, opened: Opened, page: Page) -> None:
+    """DBR-017: the tab is led elsewhere in mid turn, and back; the end is that of our own turn."""
+    lab.answers(lambda prompt: Answer(BLOCK, pieces=10, pace=0.15))
+    script, address = opened()
+    other = lab.seed([Past("user", "theirs"), Past("assistant", BLOCK + BLOCK)])
+    command = script.send(address)
+    command.wait("accepted")
+    lead = "(path) => { history.pushState({}, '', path); dispatchEvent(new PopStateEvent('popstate')); }"
+    page.evaluate(lead, f"/c/{other}")
+    page.wait_for_function("() => document.querySelectorAll('pre').length === 2")
+    page.wait_for_timeout(1_000)
+    assert command.steps()[-1] == "accepted"
+    page.evaluate(lead, address.removeprefix("https://chatgpt.com"))
+    end = command.over()
+    assert end["ending"]["signal_count"] == 1
+    assert end["url"] == address
+
+
 def test_a_conversation_that_cannot_be_loaded_is_dead(lab: Lab, page: Page) -> None:
     address = lab.conversation_url("99999999-9999-4999-8999-999999999999")
     page.goto(address)
