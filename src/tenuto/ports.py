@@ -649,7 +649,13 @@ class History(Protocol):
 
 
 class Forge(Protocol):
-    """A host of one repository. Every method may block, and is called off the wheel's thread; none of them raises."""
+    """A host of one repository. Every method may block, and is called off the wheel's thread; none of them raises.
+
+    `over`: seconds after a merge was asked for in which it may still come true; later, one that the host has not made
+    is not made any more.
+    """
+
+    over: float
 
     def base(self, branch: str | None) -> BaseFacts | Unreachable:
         """The branch that changes are merged to (None: the default one, as it is called now), and its commit."""

@@ -59,6 +59,7 @@ class PlayedForge:
     deaf: bool = False
     out: str | None = None
     refuses: NotMerged | None = None
+    over: float = 60.0
 
     def open(self, place: ForgePlace) -> Forge:
         return self

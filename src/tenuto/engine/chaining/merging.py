@@ -49,8 +49,6 @@ from tenuto.model.snapshot import Role
 #: What carries out a merge; it is no executor of turns.
 FORGE = "forge"
 UNASKED = "the host cannot be asked"
-#: How long after a merge was asked for nothing of it can arrive at its host any more.
-OVER = timedelta(seconds=60)
 #: After this a merge that cannot be looked up is a person's matter as well.
 LONG = timedelta(minutes=15)
 #: How soon the host is looked at again after a merge was asked for.
@@ -366,6 +364,7 @@ class Merging:
         """What the host says of a merge that was armed: done, undone, or not known yet."""
         now = self._books.clock.now()
         since = now - (command.armed_at or command.created_at)
+        over = timedelta(seconds=self.proposals.forge(mandate).over)
         match facts:
             case PullFacts(state=PullState.MERGED):
                 ours = facts.marker == command.marker
@@ -389,8 +388,8 @@ class Merging:
                 draft.command(command, CommandEvent.PROVEN_UNDONE, detail="it was merged by another hand")
                 await self._books.commit(draft.commit() or Commit())
                 return None
-            case PullFacts(state=PullState.OPEN) if facts.head == command.target and since < OVER:
-                wait = min(OVER - since, timedelta(seconds=15))
+            case PullFacts(state=PullState.OPEN) if facts.head == command.target and since < over:
+                wait = min(over - since, timedelta(seconds=15))
                 return await self._books.rest(chain, f"pull request {proposal.number}: its merge was asked for", wait)
             case PullFacts(state=PullState.OPEN) if facts.head == command.target:
                 why = f"{int(since.total_seconds())} s after it was asked for, the host has it open at that commit"

@@ -44,6 +44,7 @@ class GitHubForge:
     """Implements `ports.Forge` for one repository; `connect` gives a fresh connection to it."""
 
     connect: Callable[[], Api]
+    over: float = 60.0
 
     def base(self, branch: str | None) -> BaseFacts | Unreachable:
         """The branch and its commit; GitHub answers for a renamed branch under its new name."""

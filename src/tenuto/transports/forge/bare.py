@@ -60,6 +60,7 @@ class BareForge:
     store: Path
     now: Callable[[], datetime]
     into: str | None = None
+    over: float = SETTLED
 
     def base(self, branch: str | None) -> BaseFacts | Unreachable:
         """The branch and its commit; None: the one that the remote's HEAD names."""
