@@ -96,6 +96,18 @@ async def test_br_131_a_branch_that_is_taken_is_seen_before_anything_begins(at: 
     assert isinstance(await trees.make(other), InTheWay)
 
 
+async def test_br_134_the_branch_of_another_unit_cannot_be_taken(at: Remote, trees: GitWorktrees) -> None:
+    one, other = tree(at, trees), tree(at, trees, "aaaa/b-2")
+    for each in (one, other):
+        assert isinstance(await trees.make(each), Made)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(Path(one.path), "switch", "-q", other.branch)
+    work(one)
+    assert git(at.clone, "rev-list", "--count", f"main..{other.branch}") == "0"
+    git(Path(one.path), "switch", "-q", "-c", "elsewhere")
+    assert isinstance(await trees.found(one), InTheWay), "a worktree that was moved to another branch is not ours"
+
+
 async def test_something_else_at_its_place_is_left_alone(at: Remote, trees: GitWorktrees) -> None:
     wanted = tree(at, trees)
     precious = written(Path(wanted.path) / "precious")
