@@ -51,7 +51,7 @@ api.runtime.onMessage.addListener((message, sender, respond) => {
   }
   if (message?.to === 'panel-background' && sender.url?.startsWith(api.runtime.getURL('panel/'))) {
     whole
-      .then((parts) => (message.ask === 'pair' ? paired(parts, message) : panel(parts, message)))
+      .then(async (parts) => /** @type {object} */ (message.ask === 'pair' ? await paired(parts, message) : await panel(parts, message)))
       .then(respond, (error) => respond({ ok: false, message: String(error?.message ?? error).slice(0, 500) }));
     return true;
   }

@@ -76,7 +76,7 @@ export class Pages {
     }
     const shown = (await api.tabs.query({})).filter((tab) => bare(tab.url) === bare(identity));
     if (shown.length > 1) throw new Several(`${shown.length} tabs show this conversation, and none of them is ours`);
-    return shown.length === 1 ? { tab: shown[0], ours: false } : null;
+    return shown[0] === undefined ? null : { tab: shown[0], ours: false };
   }
 
   /** @param {number} id @returns {Promise<chrome.tabs.Tab | null>} */
@@ -226,8 +226,8 @@ export class Pages {
 export function matches(pattern, url) {
   try {
     const told = new URL(url ?? '');
-    const [scheme, rest] = pattern.split('://');
-    const host = rest.split('/')[0];
+    const [scheme = '', rest = ''] = pattern.split('://');
+    const host = rest.split('/')[0] ?? '';
     return told.protocol === `${scheme}:` && (host === told.hostname || (host.startsWith('*.') && `.${told.hostname}`.endsWith(host.slice(1))));
   } catch {
     return false;
