@@ -176,21 +176,21 @@ def _replace(tree: ast.Module, old: ast.AST, new: ast.expr) -> None:
 # -- running
 
 
-def killed(overlay: Path, mutant: Mutant) -> bool:
-    """Whether some test notices it, in a copy of the package that is ours."""
-    target = overlay / "tenuto" / "core" / f"{mutant.module}.py"
+def killed(overlay: Path, mutant: Mutant, asked: Sequence[Sequence[str]]) -> bool:
+    """Whether some test of those that are asked notices it, in a copy of the package that is ours."""
+    target = overlay / "src" / "tenuto" / "core" / f"{mutant.module}.py"
     before = target.read_text("utf-8")
     target.write_text(mutated(CORE / f"{mutant.module}.py", mutant), "utf-8")
     try:
         own = f"tests/core/test_{mutant.module}.py"
         first = [(own,)] if (TOP / own).exists() else []
-        return any(_fails(overlay, tests) for tests in (*first, QUICK, SLOW))
+        return any(_fails(overlay, tests) for tests in (*first, *asked))
     finally:
         target.write_text(before, "utf-8")
 
 
 def _fails(overlay: Path, tests: Sequence[str]) -> bool:
-    path = os.pathsep.join((str(overlay), str(TOP)))
+    path = os.pathsep.join((str(overlay / "src"), str(TOP)))
     environ = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     ask = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", *tests]
     try:
@@ -203,23 +203,26 @@ def _fails(overlay: Path, tests: Sequence[str]) -> bool:
     return ended.returncode != 0
 
 
-def run(chosen: Sequence[Mutant], workers: int) -> list[Mutant]:
+def run(chosen: Sequence[Mutant], workers: int, asked: Sequence[Sequence[str]]) -> list[Mutant]:
     """The survivors among them, told as they are found."""
     with tempfile.TemporaryDirectory(prefix="tn-mutate-") as scratch:
         free: SimpleQueue[Path] = SimpleQueue()
         for number in range(workers):
             overlay = Path(scratch) / str(number)
-            shutil.copytree(PACKAGE, overlay / "tenuto", ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(PACKAGE, overlay / "src" / "tenuto", ignore=shutil.ignore_patterns("__pycache__"))
+            for beside in ("skills", "extension"):  # the package finds them beside itself
+                if (TOP / beside).exists():
+                    (overlay / beside).symlink_to(TOP / beside)
             free.put(overlay)
         first = free.get()
         free.put(first)
-        if _fails(first, (*QUICK, *SLOW)):
+        if any(_fails(first, tests) for tests in asked):
             raise SystemExit("the tests fail as the tree is; nothing can be told of mutants")
 
         def one(mutant: Mutant) -> bool:
             overlay = free.get()
             try:
-                return killed(overlay, mutant)
+                return killed(overlay, mutant, asked)
             finally:
                 free.put(overlay)
 
@@ -245,6 +248,7 @@ def main() -> int:
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--only", default="", help="only mutants whose name begins so")
     asked.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) // 2))
+    asked.add_argument("--quick", action="store_true", help="ask the tests of the core only")
     asked.add_argument("--list", action="store_true", help="name them and judge nothing")
     given = asked.parse_args()
     every = [mutant for path in sorted(CORE.glob("*.py")) for mutant in mutants_of(path)]
@@ -259,7 +263,7 @@ def main() -> int:
     if given.list:
         print("\n".join(f"{mutant.name} {mutant.line}" for mutant in chosen))
         return 0
-    survivors = run(chosen, given.workers)
+    survivors = run(chosen, given.workers, (QUICK,) if given.quick else (QUICK, SLOW))
     unknown = [mutant for mutant in survivors if mutant.name not in reasons]
     print(
         f"{len(chosen)} of {len(every)} mutants (seed {given.seed}): {len(chosen) - len(survivors)} killed, "

@@ -10,6 +10,7 @@ from tests.support import builders as b
 from tenuto.core import progress
 from tenuto.model.evidence import WorkspaceFacts, WorkspaceKind
 from tenuto.model.policy import POLICY
+from tenuto.model.tools import Defect, Flaw, JobFacts, JobState, ToolFacts
 from tenuto.model.work import Progress
 
 BASE = Progress(cursor="w0", head="h0", without=2, streak=2, line="old")
@@ -82,3 +83,36 @@ def test_the_baseline_is_taken_once() -> None:
     assert progress.baseline(BASE, replace(SAME, cursor="w9")) is BASE
     assert progress.baseline(Progress(), None) == Progress()
     assert progress.baseline(Progress(), WorkspaceFacts(WorkspaceKind.UNKNOWN)) == Progress()
+
+
+def test_a_job_that_ended_well_is_progress_and_nothing_else_of_a_tool_server_is() -> None:
+    start = Progress(cursor="w1", without=4, streak=2)
+    made = progress.account(start, None, None, POLICY, b.NOW, ("job_1",))
+    assert (made.moved, made.external) == (True, True)
+    assert (made.progress.without, made.progress.streak, made.progress.cursor) == (0, 0, "w1")
+    assert made.progress.reason == "job job_1 ended well"
+    unknown = WorkspaceFacts(WorkspaceKind.UNKNOWN)
+    assert progress.account(start, unknown, None, POLICY, b.NOW, ("job_1",)).external, "it needs no workspace"
+
+
+def test_which_jobs_count() -> None:
+    since = b.NOW - b.MIN
+
+    def job(name: str, **more: object) -> JobFacts:
+        done = JobFacts(name, JobState.SUCCEEDED, 1, ended_at=b.NOW - 30 * b.S)
+        return replace(done, **more)  # type: ignore[arg-type]
+
+    jobs = (
+        job("good"),
+        job("at-the-end", ended_at=b.NOW),
+        job("before", ended_at=since),
+        job("undated", ended_at=None),
+        job("future", ended_at=b.NOW + b.S),
+        job("service", service=True),
+        *(job(str(state), state=state) for state in JobState if state is not JobState.SUCCEEDED),
+    )
+    session = ToolFacts(b.SESSION, jobs=jobs)
+    assert progress.jobs_done((session,), since, b.NOW) == ("at-the-end", "good")
+    assert progress.jobs_done((session,), None, b.NOW) == ()
+    flawed = replace(session, defects=(Defect(Flaw.CONTRADICTORY, "so"),))
+    assert progress.jobs_done((flawed,), since, b.NOW) == ()

@@ -18,7 +18,7 @@ from tenuto.model.faults import Mistake, NotAllowed, Refused
 from tenuto.model.health import Health
 from tenuto.model.ids import TaskId
 from tenuto.model.snapshot import Role
-from tenuto.model.tools import CallState, Defect, Flaw, PlanState, SessionState, ToolBinding, ToolFacts
+from tenuto.model.tools import CallState, Defect, Flaw, JobState, PlanState, SessionState, ToolBinding, ToolFacts
 from tenuto.model.work import AutoResume
 from tenuto.store.transaction import SIGHTINGS_KEPT
 from tenuto.surfaces import verbs
@@ -125,6 +125,29 @@ async def test_evidence_that_cannot_be_believed_is_noted_once_and_stands_in_atte
     await it.settle(task)
     assert (await call(it, "attention"))["items"] == []
     assert len(it.executor.turns) == 1
+
+
+async def test_a_job_that_ends_well_moves_the_clock_of_progress(it: World) -> None:
+    """EC-06: turns that only wait for builds are no stall while builds end well, and are one when they do not."""
+    task = await bound(it)
+    for number in range(9):
+        await it.settle(task)
+        it.clock.move(30 * S)
+        well = number < 3
+        tools(it).said = {"jobs": (replace(b.JOB, state=JobState.SUCCEEDED, ended_at=it.clock.now()),)} if well else {}
+        it.clock.move(30 * S)
+        it.executor.finish(status="working", summary="it waited for the build")
+        await it.settle(task)
+        row = it.ledger.task(task)
+        assert row is not None
+        assert row.progress.without == max(0, number - 2)
+        if well:
+            assert row.progress.reason == f"job {b.JOB.id} ended well"
+        tools(it).said = {}
+        if row.stalled_at is not None:
+            break
+        it.clock.move(60 * S)
+    assert row.stalled_at is not None
 
 
 async def test_attention_says_each_thing_once_and_what_it_leaves_out(it: World) -> None:

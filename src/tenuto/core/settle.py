@@ -121,9 +121,9 @@ def _apply(draft: Draft, finding: Finding, seen: Seen, prompt: str) -> None:
         case TurnEnded(command, ending):
             _ended(draft, _now(draft, command), ending, seen, prompt)
         case CutShort(command, why):
-            _cut_short(draft, _now(draft, command), seen.found.workspace, why)
+            _cut_short(draft, _now(draft, command), seen, why)
         case Lost(command, why):
-            _lost(draft, _now(draft, command), seen.found.workspace, why)
+            _lost(draft, _now(draft, command), seen, why)
         case Doubtful(command, why):
             _doubt(draft, _now(draft, command), why)
         case CameTrue(wait, how):
@@ -265,7 +265,7 @@ def _asked_by(messages: tuple[Message, ...]) -> str | None:
     return next((m.sender for m in messages if m.party is Party.OPERATOR and m.kind is MessageKind.WORDS), None)
 
 
-def _lost(draft: Draft, command: Command, facts: WorkspaceFacts | None, why: str) -> None:
+def _lost(draft: Draft, command: Command, seen: Seen, why: str) -> None:
     """Whether it ran cannot be told. A resumable agent is sent to look; otherwise a person is."""
     if command.kind is not CommandKind.SEND:
         _side_lost(draft, command, why)
@@ -280,7 +280,7 @@ def _lost(draft: Draft, command: Command, facts: WorkspaceFacts | None, why: str
         )
         # Words that are told twice do no harm; an answer that was never told leaves the agent to guess.
         draft.carried_on(command, DeliveryEvent.TURNED_AWAY)
-    _cut(draft, command, AttemptOutcome.LOST, facts, why)
+    _cut(draft, command, AttemptOutcome.LOST, seen, why)
 
 
 def _doubted(draft: Draft, command: Command, why: str) -> Command:
@@ -290,25 +290,25 @@ def _doubted(draft: Draft, command: Command, why: str) -> Command:
     return command
 
 
-def _cut_short(draft: Draft, command: Command, facts: WorkspaceFacts | None, why: str) -> None:
+def _cut_short(draft: Draft, command: Command, seen: Seen, why: str) -> None:
     if command.kind is not CommandKind.SEND:
         _side_lost(draft, command, why)
         return
-    _cut(draft, command, AttemptOutcome.INTERRUPTED, facts, why)
+    _cut(draft, command, AttemptOutcome.INTERRUPTED, seen, why)
 
 
 def _cut(
     draft: Draft,
     command: Command,
     outcome: AttemptOutcome,
-    facts: WorkspaceFacts | None,
+    seen: Seen,
     why: str,
     **fields: object,
 ) -> None:
     """The turn that this command carries is over without an end of its own; what it moved is counted all the same."""
     if draft.snapshot.live is None or command.attempt_id != draft.snapshot.live.id:
         return
-    _measure(draft, facts, None, count=False)
+    _measure(draft, seen.found.workspace, None, count=False, jobs=_jobs(draft, seen))
     ended = draft.end_attempt(outcome, detail=why, **fields)
     if ended is None:
         return
@@ -410,11 +410,11 @@ def _turn_ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prom
             Cut.INTERRUPT: "it was interrupted",
             Cut.VANISHED: "its program vanished",
         }[ending.cut]
-        _cut(draft, command, AttemptOutcome.INTERRUPTED, seen.found.workspace, why, **facts)
+        _cut(draft, command, AttemptOutcome.INTERRUPTED, seen, why, **facts)
         _report(draft, ending, live, prompt)
         return
     if ending.hindered is not None:
-        _measure(draft, seen.found.workspace, None, count=False)
+        _measure(draft, seen.found.workspace, None, count=False, jobs=_jobs(draft, seen))
         held_up = hindered.follow(draft, ending.hindered, seen.account, **facts)
         if held_up is not None:
             permission.turn_over(draft, held_up, by_itself=False)
@@ -442,7 +442,8 @@ def _turn_ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prom
         draft.note(FactKind.LATE_WORD, attempt=ended.id, said=word, why="a later conversation holds the lease")
         return
     line = said.progress if not isinstance(said, signal.NoSignal) else None
-    _measure(draft, seen.found.workspace, line or None, count=not isinstance(said, signal.Complete))
+    counts = not isinstance(said, signal.Complete)
+    _measure(draft, seen.found.workspace, line or None, count=counts, jobs=_jobs(draft, seen))
     _follow(draft, said, ended)
 
 
@@ -541,9 +542,20 @@ def claim(draft: Draft, evidence: str, summary: str, attempt: Attempt | None) ->
     draft.look_now()
 
 
-def _measure(draft: Draft, facts: WorkspaceFacts | None, line: str | None, *, count: bool) -> None:
+def _jobs(draft: Draft, seen: Seen) -> tuple[str, ...]:
+    """The jobs that ended well since the last attempt before the one that ends now, or since that one began."""
+    before = draft.before
+    since = before.last.ended_at if before.last is not None else None
+    if since is None and before.live is not None:
+        since = before.live.live_at
+    return progress.jobs_done(seen.found.tools, since, draft.now)
+
+
+def _measure(
+    draft: Draft, facts: WorkspaceFacts | None, line: str | None, *, count: bool, jobs: tuple[str, ...] = ()
+) -> None:
     task, policy = draft.task, draft.before.run.policy
-    account = progress.account(task.progress, facts, line, policy, draft.now)
+    account = progress.account(task.progress, facts, line, policy, draft.now, jobs)
     if task.terminal or (not count and not account.moved):
         return
     draft.change(progress=account.progress)

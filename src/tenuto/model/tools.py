@@ -86,7 +86,10 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class JobFacts:
-    """A background job. `corrected`: its own status file told more than the server's list did."""
+    """A background job. `corrected`: its own status file told more than the server's list did.
+
+    `ended_at` is by the server's clock; None where it has not ended, or its end is not dated.
+    """
 
     id: str
     state: JobState
@@ -96,6 +99,7 @@ class JobFacts:
     exit_code: int | None = None
     service: bool = False
     corrected: bool = False
+    ended_at: datetime | None = None
 
 
 class Flaw(StrEnum):

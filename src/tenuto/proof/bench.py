@@ -26,7 +26,7 @@ from tenuto.prompts.skills import beside
 from tenuto.surfaces.cli.entrances import Proof
 
 #: In the order in which they are run: those that load the machine last.
-MEASUREMENTS = ("quick", "turns", "agents", "memory", "ledger", "doors", "idle", "watching", "deaths")
+MEASUREMENTS = ("quick", "turns", "agents", "memory", "ledger", "doors", "idle", "watching", "workspaces", "deaths")
 #: With so many seconds every measurement makes its whole count of repetitions.
 WHOLE = 75
 

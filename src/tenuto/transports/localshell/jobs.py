@@ -43,6 +43,7 @@ class Listed:
     exit_code: int | None
     started_at: datetime | None
     updated_at: datetime | None
+    ended_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def _parsed(tree: Mapping[str, Any] | None) -> List:
             exit_code=reading.maybe_code(each, "exit_code"),
             started_at=reading.maybe_moment(each, "last_started_at") or reading.maybe_moment(each, "created_at"),
             updated_at=reading.maybe_moment(each, "updated_at"),
+            ended_at=reading.maybe_moment(each, "completed_at"),
         )
         if job.id in found:
             raise Unreadable(f"jobs.json lists {job.id} twice")
@@ -113,7 +115,9 @@ def _as_listed(job: Listed, service: bool) -> JobFacts:
     state = STATES.get(job.word, JobState.RUNNING)  # a word that is not known may mean that it runs
     if job.word == "exited" and job.exit_code == 0:
         state = JobState.SUCCEEDED
-    return JobFacts(job.id, state, job.attempt, job.started_at, job.updated_at, job.exit_code, service)
+    return JobFacts(
+        job.id, state, job.attempt, job.started_at, job.updated_at, job.exit_code, service, ended_at=job.ended_at
+    )
 
 
 def _job(job: Listed, folder: int | None, service: bool) -> tuple[JobFacts, Defect | None]:
@@ -132,7 +136,9 @@ def _job(job: Listed, folder: int | None, service: bool) -> tuple[JobFacts, Defe
         return told, Defect(Flaw.UNREADABLE, str(error))
     ended = JobState.SUCCEEDED if code == 0 else JobState.FAILED
     if told.state is JobState.RUNNING:
-        return JobFacts(job.id, ended, job.attempt, job.started_at, at, code, service, corrected=True), None
+        return JobFacts(
+            job.id, ended, job.attempt, job.started_at, at, code, service, corrected=True, ended_at=at
+        ), None
     if told.state in (JobState.SUCCEEDED, JobState.FAILED) and (told.state is not ended or job.exit_code != code):
         why = f"{job.id} is {job.word} in the list ({job.exit_code}) and ended with {code} by its own file"
         return told, Defect(Flaw.CONTRADICTORY, why)
