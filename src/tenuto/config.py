@@ -454,7 +454,7 @@ def _quiet(told: dict[str, object]) -> Quiet | None:
     if given is None:
         return None
     try:
-        first, dash, second = str(given).partition("-")
+        first, _, second = str(given).partition("-")
         begins, ends = time.fromisoformat(first.strip()), time.fromisoformat(second.strip())
     except ValueError:
         raise Mistake("quiet is a span of hours, as in '23:00-07:00'", field="quiet") from None

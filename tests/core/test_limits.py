@@ -35,7 +35,7 @@ def worked(snapshot: Snapshot | None = None, **fields: Any) -> Snapshot:
 
 
 def hindered(by: Hindrance = Hindrance.LIMIT, **fields: Any) -> Hindered:
-    about = {"name": "five_hour", "resets_at": RESETS} if by is Hindrance.LIMIT else {}
+    about: dict[str, Any] = {"name": "five_hour", "resets_at": RESETS} if by is Hindrance.LIMIT else {}
     return Hindered(by, TEXT, **about | fields)
 
 
@@ -99,9 +99,7 @@ def test_who_waits(row: UsageLimit, waits: bool) -> None:
 
 def test_a_model_that_is_not_known_may_be_the_limited_one() -> None:
     assert isinstance(b.decided(under(a_limit(model="sonnet"), snapshot=b.with_wake())).intent, Continue)
-    assert isinstance(
-        b.decided(b.with_task(under(a_limit(model="sonnet")), model=None)).intent, OpenLimitWait
-    )
+    assert isinstance(b.decided(b.with_task(under(a_limit(model="sonnet")), model=None)).intent, OpenLimitWait)
 
 
 def test_a_task_that_nobody_asked_of_waits_for_no_limit() -> None:

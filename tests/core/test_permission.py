@@ -12,20 +12,20 @@ from tenuto.core import permission
 from tenuto.core.decide import decide
 from tenuto.model.command import Command, CommandKind
 from tenuto.model.decision import AnswerAsk, Because, ParkAsks
-from tenuto.model.evidence import Ask, Cut, Mark, Observation, Presence
+from tenuto.model.evidence import Asking, Cut, Mark, Observation, Presence
 from tenuto.model.ids import CommandId, PermissionId, WaitId
 from tenuto.model.lifecycle import CommandState
 from tenuto.model.message import Message, MessagePolicy
 from tenuto.model.permission import Permission, Verdict
 from tenuto.model.policy import POLICY
 from tenuto.model.snapshot import Snapshot
-from tenuto.model.work import Wait, WaitKind, Wake
+from tenuto.model.work import Wait, WaitKind, Wake, WakeKind
 
 ALIVE, GONE = Presence.ALIVE, Presence.GONE
-WISH = Ask("7", "Bash", "make clean", "f" * 64)
+WISH = Asking("7", "Bash", "make clean", "f" * 64)
 
 
-def asks(*wishes: Ask) -> Observation:
+def asks(*wishes: Asking) -> Observation:
     """A look at the turn under way, whose program waits with these."""
     return b.seen_of(b.ACKNOWLEDGED, Mark.ACCEPTED, ALIVE, ALIVE, asks=wishes)
 
@@ -58,7 +58,7 @@ def test_a_question_becomes_a_wait_with_the_very_wish_once() -> None:
     assert wait.kind is WaitKind.PERMISSION
     assert "make clean" in wait.question
     assert wait.attempt_id == b.LIVE.id
-    assert b.settled(with_row(a_row()), asks(WISH)).nothing
+    assert not b.settled(with_row(a_row()), asks(WISH)).all(Permission)
 
 
 def test_what_was_not_seen_says_nothing() -> None:
@@ -187,7 +187,7 @@ def test_an_answer_after_its_turn_holds_for_the_next_time_and_tells_the_agent() 
     row = after.one(Permission)
     assert (row.verdict, row.closed_at) == (Verdict.ALLOW, None)
     assert after.one(Message).policy is MessagePolicy.NEXT_TURN
-    assert after.one(Wake)
+    assert after.one(Wake).kind is WakeKind.EVENT
     assert after.one(Wait).closed_by == "sam"
     no = answered(with_row(PARKED, b.IDLE), Verdict.DENY, "Never.")
     assert no.one(Permission).closed_at == b.NOW

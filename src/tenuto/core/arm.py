@@ -160,9 +160,7 @@ def steer(
     return _written(draft, command, None, seen)
 
 
-def answer(
-    seen: Seen, intent: AnswerAsk, command_id: CommandId, now: datetime, new: New
-) -> Written | None:
+def answer(seen: Seen, intent: AnswerAsk, command_id: CommandId, now: datetime, new: New) -> Written | None:
     """Arm the telling of an answer to the program of the turn under way; None when that turn is not there any more."""
     snapshot = seen.snapshot
     live, sent = snapshot.live, snapshot.live_command

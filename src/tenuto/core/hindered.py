@@ -97,4 +97,3 @@ def went_well(draft: Draft, account: str | None, since: Attempt) -> None:
     if draft.task.overloads or draft.task.fresh_sessions:
         draft.change(overloads=0, fresh_sessions=0)
     limits.went_through(draft, account, since.live_at)
-

@@ -1,8 +1,8 @@
 """Who waits for which usage limit, and until when.
 
 A limit holds every task of its account and model. Where the program said when it resets, turns are tried again a little
-later, each task at a moment of its own; where it did not say, the ladder of the policy is climbed, and the task that met
-the limit goes first: its own next turn shows whether the limit stands. No turn is made for the sake of finding out.
+later, each task at a moment of its own; where it did not say, the ladder of the policy is climbed, and the task that
+met the limit goes first: its own next turn shows whether the limit stands. No turn is made for the sake of finding out.
 Nothing here reads a clock or a zone: both are arguments.
 """
 

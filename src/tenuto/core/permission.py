@@ -16,7 +16,7 @@ from tenuto.core.draft import Draft, New, text_of
 from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, Command, CommandKind
 from tenuto.model.decision import AnswerAsk, Because, Rung
-from tenuto.model.evidence import Ask, CommandFacts, Mark
+from tenuto.model.evidence import Asking, CommandFacts, Mark
 from tenuto.model.fact import FactKind
 from tenuto.model.ids import PermissionId
 from tenuto.model.lifecycle import CommandState
@@ -27,7 +27,7 @@ from tenuto.model.reconciliation import Asked, Finding, Seen, Unasked
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.work import TextKind, Wait, WaitKind, WakeKind
 
-NOBODY = "Nobody can be asked in this run, so this was not allowed. Do without it, or end your turn and say what you need."
+NOBODY = "Nobody can be asked in this run, so this was not allowed. Do without, or end your turn and say what you need."
 LATER = (
     "Nobody has answered yet. The question stays open and you will be told the answer. Do what can be done without it, "
     "then end your turn."
@@ -75,7 +75,7 @@ def _holds(rule: str, tool: str, what: str) -> bool:
 # -- what the rows become
 
 
-def asked(draft: Draft, command: Command, ask: Ask) -> None:
+def asked(draft: Draft, command: Command, ask: Asking) -> None:
     """A question is written down, and answered by what needs no person, or asked of one."""
     if command.attempt_id is None:
         return
@@ -111,7 +111,7 @@ def asked(draft: Draft, command: Command, ask: Ask) -> None:
 
 def _grants(kept: Permission, row: Permission) -> bool:
     """Whether an answer of before holds for this question: for the task, or once and not yet used."""
-    if kept.fingerprint != row.fingerprint or kept.command_id == row.command_id and kept.request == row.request:
+    if kept.fingerprint != row.fingerprint or (kept.command_id == row.command_id and kept.request == row.request):
         return False
     return kept.verdict is Verdict.ALLOW_TASK or (kept.verdict is Verdict.ALLOW and kept.parked_at is not None)
 
@@ -124,7 +124,7 @@ def _answered(draft: Draft, row: Permission, verdict: Verdict, by: str) -> Permi
 def answer(
     snapshot: Snapshot, wait: Wait, verdict: Verdict, words: str, by: str, now: datetime, new: New
 ) -> Commit | Because | None:
-    """A person's answer to a question. Where its turn still waits the program is told; else it holds for the next time."""
+    """A person's answer to a question: where its turn still waits the program is told, else it holds for next time."""
     row = next((one for one in snapshot.permissions if one.wait_id == wait.id), None)
     if snapshot.task.terminal or row is None:
         return Because(Rung.TERMINAL, "the turn that asked is over", "nothing; it asks again if it needs to")
@@ -190,7 +190,7 @@ def unasked(draft: Draft, row: Permission) -> None:
 
 
 def turn_over(draft: Draft, ended: Attempt, *, by_itself: bool) -> None:
-    """The turn that asked is over. What it was told no for the time being stays open, if the turn came to its own end."""
+    """The turn that asked is over. What it was told no for now stays open, where the turn came to its own end."""
     for row in draft.snapshot.permissions:
         if row.attempt_id != ended.id or row.verdict is Verdict.ALLOW_TASK:
             continue

@@ -47,7 +47,7 @@ class Limiting:
         return found
 
     def lift(self, given: str, by: str) -> tuple[Commit | None, Mapping[str, Scalar], tuple[TaskId, ...]]:
-        """The commit that lifts a limit, its answer, and whom to ring; no commit where it is lifted. Raises NotFound."""
+        """The commit that lifts a limit, its answer, whom to ring; no commit where it is lifted. Raises NotFound."""
         row = next((one for one in self._ledger.limits(LISTED, only_open=False) if one.id == given), None)
         if row is None:
             raise NotFound(f"there is no limit {given[:80]}", field="limit")

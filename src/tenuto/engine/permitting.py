@@ -1,8 +1,8 @@
 """Answering what an agent's program asks leave for.
 
-The question that is answered is named or the only one; an answer to one that is over is refused with the reason, so that
-a late word never lands on a newer question. Words alone are no answer to a question of leave: somebody has to say yes
-or no.
+The question that is answered is named or the only one; an answer to one that is over is refused with the reason, so
+that a late word never lands on a newer question. Words alone are no answer to a question of leave: somebody has to say
+yes or no.
 """
 
 from __future__ import annotations

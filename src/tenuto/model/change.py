@@ -17,8 +17,8 @@ from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Sample, Sighting
 from tenuto.model.fact import Fact, Scalar
 from tenuto.model.ids import CommandId
-from tenuto.model.merging import Mandate, Proposal, Review
 from tenuto.model.limit import UsageLimit
+from tenuto.model.merging import Mandate, Proposal, Review
 from tenuto.model.message import Message
 from tenuto.model.permission import Permission
 from tenuto.model.phase import Phase

@@ -78,7 +78,7 @@ class Hindrance(StrEnum):
 
 @dataclass(frozen=True)
 class Hindered:
-    """What hindered a turn: the program's own sentence, and for a limit its name and when it resets, where that is told.
+    """What hindered a turn: the program's own sentence, and of a limit its name and when it resets, where that is told.
 
     `model` is the part of a model's name that the limit is for; None: every model of the account.
     """
@@ -91,7 +91,7 @@ class Hindered:
 
 
 @dataclass(frozen=True)
-class Ask:
+class Asking:
     """A program waits for leave to do something: what exactly, as it says itself.
 
     `request` is its own name of the question; `fingerprint` is a sha256 (hex) over all that is asked for, so that the
@@ -156,7 +156,7 @@ class CommandFacts:
     marked_at: datetime | None = None
     unreachable: str | None = None
     proof: Mapping[str, str] = field(default_factory=dict)
-    asks: tuple[Ask, ...] | None = None
+    asks: tuple[Asking, ...] | None = None
     retrying: str | None = None
 
 

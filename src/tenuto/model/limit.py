@@ -41,7 +41,7 @@ class UsageLimit:
 
     `account` tells accounts apart and names nobody; `model` is the part of a model's name that it is for, None: every
     model. `name` is the service's own. `resets_at` is what the program said, None where it did not say; `until` is from
-    when turns are tried again. `met` counts how often it was met since it last stood, `met_by` is whose turn met it last.
+    when turns are tried again. `met` counts how often it was met in a row, `met_by` is whose turn met it last.
     """
 
     id: LimitId

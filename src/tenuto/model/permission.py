@@ -1,7 +1,7 @@
 """What an agent's program asked leave for, and what was said to it.
 
-A question belongs to one turn and one request of its program, and only that request is ever answered by its answer. What
-is remembered beyond the turn is the answer for the same wish, told by its fingerprint, within the same task.
+A question belongs to one turn and one request of its program, and only that request is ever answered by its answer.
+What is remembered beyond the turn is the answer for the same wish, told by its fingerprint, within the same task.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tenuto.model.ids import AttemptId, CommandId, PermissionId, TaskId, TextId,
 
 
 class Verdict(StrEnum):
-    """ALLOW: this once. ALLOW_TASK: this very wish for as long as the task lives. DENY: no, with words if there are any."""
+    """ALLOW: this once. ALLOW_TASK: this very wish for as long as the task lives. DENY: no, with words if any."""
 
     ALLOW = "allow"
     ALLOW_TASK = "allow_task"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tenuto.model.command import Command
-from tenuto.model.evidence import AcceptanceFacts, Ask, Ending, Observation, PageFacts, Rank, WorkspaceFacts
+from tenuto.model.evidence import AcceptanceFacts, Asking, Ending, Observation, PageFacts, Rank, WorkspaceFacts
 from tenuto.model.permission import Permission
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import Flaw, ToolFacts
@@ -157,7 +157,7 @@ class Asked:
     """The program of a turn under way waits for leave, and nobody here knew."""
 
     command: Command
-    ask: Ask
+    ask: Asking
 
 
 @dataclass(frozen=True)
@@ -226,9 +226,10 @@ class Reconciliation:
 class Seen:
     """All that a ladder may look at: the registry's snapshot, what was found outside, and our own standing.
 
-    `account` is whose usage the next turn would take, `quiet_until` when the quiet hours of now end. `epoch` is None when this process does not lead (a reader explaining). `steerable`: the executor can put words
+    `epoch` is None when this process does not lead (a reader explaining). `steerable`: the executor can put words
     into the very turn that is under way. `place` is where the executor is that would
     carry the next turn; `apart` names the host that what is under way runs on, when nobody can look there from here.
+    `account` is whose usage the next turn would take, `quiet_until` when the quiet hours of now end.
     """
 
     snapshot: Snapshot

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tenuto.model.command import Accepted, Armed, Command, CommandKind, Outcome
-from tenuto.model.evidence import Ask, CommandFacts, Hindered, Hindrance, Mark, Observation, Presence, Rank
+from tenuto.model.evidence import Asking, CommandFacts, Hindered, Hindrance, Mark, Observation, Presence, Rank
 from tenuto.model.work import Agent
 from tenuto.ports import Order, Reply
 from tenuto.proof.stage import Stage
@@ -76,13 +76,13 @@ class Played:
             return replace(seen, facts=replace(facts, ending=replace(facts.ending, hindered=hindered)))
         return seen
 
-    def _asks(self, command: Command) -> tuple[Ask, ...]:
+    def _asks(self, command: Command) -> tuple[Asking, ...]:
         """What the program of this very turn waits with."""
         found = []
         for path in sorted(self._stage.home.glob("ask.*")):
             name = path.name.partition(".")[2]
             if path.read_text("ascii").strip() == command.id and not (self._stage.home / f"answer.{name}").exists():
-                found.append(Ask(name, "sh", "sweep", hashlib.sha256(b"sweep").hexdigest()))
+                found.append(Asking(name, "sh", "sweep", hashlib.sha256(b"sweep").hexdigest()))
         return tuple(found)
 
     async def perform(self, armed: Armed, order: Order) -> Outcome:

@@ -36,8 +36,8 @@ from tenuto.model.ids import (
     WorktreeId,
 )
 from tenuto.model.lifecycle import AttemptState, CommandState, TaskState
-from tenuto.model.merging import Mandate, Proposal, Review
 from tenuto.model.limit import UsageLimit
+from tenuto.model.merging import Mandate, Proposal, Review
 from tenuto.model.message import Message
 from tenuto.model.permission import Permission
 from tenuto.model.phase import Phase

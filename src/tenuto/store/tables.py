@@ -31,8 +31,8 @@ from tenuto.model.lifecycle import (
     TaskState,
     WorktreeState,
 )
-from tenuto.model.merging import Mandate, Proposal, Review
 from tenuto.model.limit import UsageLimit
+from tenuto.model.merging import Mandate, Proposal, Review
 from tenuto.model.message import Message
 from tenuto.model.permission import Permission
 from tenuto.model.phase import Phase
@@ -328,7 +328,9 @@ permission = _table(
     _check("permission_answered_at", _both("verdict", "answered_at")),
     _check("permission_closed_somehow", _both("closed_at", "outcome")),
     _check("permission_fingerprint_is_sha256", "length(fingerprint) = 64"),
-    _check("permission_told_something", _implies("told_at IS NOT NULL", "verdict IS NOT NULL OR parked_at IS NOT NULL")),
+    _check(
+        "permission_told_something", _implies("told_at IS NOT NULL", "verdict IS NOT NULL OR parked_at IS NOT NULL")
+    ),
 )
 usagelimit = _table(
     LIMIT,

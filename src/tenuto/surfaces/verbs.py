@@ -200,7 +200,7 @@ class Waiting(OneTask):
 class Answered(OneTask):
     """An answer; `wait` names the question where there are several.
 
-    `verdict` answers a question of leave: this once, this very wish for the whole task, or no, with the words of `answer`.
+    `verdict` answers a question of leave: this once, this very wish for the whole task, or no with the words given.
     """
 
     answer: Said | None = None

@@ -16,8 +16,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar, Final
 
-from tenuto.model.evidence import Ask as Asking
-from tenuto.model.evidence import Ending, Mark, Presence, Rank
+from tenuto.model.evidence import Asking, Ending, Mark, Presence, Rank
 from tenuto.model.ids import AttemptId, CommandId, TaskId
 from tenuto.transports import values
 

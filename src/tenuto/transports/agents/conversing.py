@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tenuto.core.hindered import GONE
-from tenuto.model.evidence import Ask, Cut, Ending, How, Mark, Presence
+from tenuto.model.evidence import Asking, Cut, Ending, How, Mark, Presence
 from tenuto.model.ids import CommandId
 from tenuto.ports import Clock, Halt, Reply, Steer, Turn
 from tenuto.transports import ordered, processes, wire
@@ -60,7 +60,7 @@ class Going:
     cut: Cut | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
     steers: dict[str, asyncio.Future[str | None]] = field(default_factory=dict)
-    asks: dict[str, Ask] = field(default_factory=dict)
+    asks: dict[str, Asking] = field(default_factory=dict)
 
     def cut_by(self, why: Cut) -> None:
         """Somebody ends it; the first reason stays."""
@@ -273,7 +273,7 @@ class Conversing:
                 case said.Opened(_, model):
                     seen.model = model or seen.model
                 case said.PermissionAsked(request, tool, what, fingerprint):
-                    going.asks[request] = Ask(request, tool, what, fingerprint)
+                    going.asks[request] = Asking(request, tool, what, fingerprint)
                     self._tell(target.id, event)
                 case said.PermissionSettled(request):
                     going.asks.pop(request, None)

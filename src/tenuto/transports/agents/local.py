@@ -82,7 +82,7 @@ class LocalAgents:
     def account(self, agent: Agent) -> str | None:
         """Whose usage the turns of an agent take: a short name for the values that tell, keyed by this registry.
 
-        What it is logged in with lies in its home where no variable says, so that counts too. No value can be read back.
+        What it is logged in with lies in its home where no variable says; that counts too. No value can be read back.
         """
         adapter = self.adapters.get(agent.adapter)
         if adapter is None:

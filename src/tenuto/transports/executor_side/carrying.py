@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tenuto.model.evidence import Ask, Mark, Presence, Rank
+from tenuto.model.evidence import Asking, Mark, Presence, Rank
 from tenuto.model.ids import CommandId
 from tenuto.transports import processes, wire
 from tenuto.transports.executor_side.hands import Greeting, Sight, Tell
@@ -45,7 +45,7 @@ class Blind:
 class Doing:
     """What a command that is being carried out waits for: leave that was asked, a service that is tried again."""
 
-    asks: tuple[Ask, ...] = ()
+    asks: tuple[Asking, ...] = ()
     retrying: str | None = None
 
 
