@@ -137,7 +137,12 @@ export class Hands {
    */
   async fail(command, why, reason, mendable) {
     const entry = await this.journal.mark(command, 'failed', { why, reason: reason.slice(0, 500), mendable, proof: { why } });
-    if (entry === null) return;
+    if (entry !== null) await this.failed(entry);
+  }
+
+  /** Tell that nothing happened, and leave no blank page. @param {Entry} entry */
+  async failed(entry) {
+    const { command, mendable } = entry;
     this.sayFailed(entry);
     this.settled.get(command)?.();
     // A blank page of ours that nothing was sent in is closed again, unless a person is needed in it.
@@ -164,11 +169,12 @@ export class Hands {
       if (error instanceof Several) return this.fail(command, 'wrong_page', error.message, true);
       throw error;
     }
+    found ??= durable === null ? await this.left(identity, String(payload.open ?? '')) : null;
     const opened = found === null;
     if (durable === null && !addressed(String(payload.open ?? ''))) return this.fail(command, 'not_able', 'it is not said where a chat begins', true);
     const tab = found?.tab ?? (await this.pages.open(durable ?? payload.open));
     const id = /** @type {number} */ (tab.id);
-    await this.journal.note(command, { tab: id, opened });
+    await this.journal.note(command, { tab: id, opened: opened || found?.ours === true });
     if (durable !== null && opened) await this.pages.keep(durable, id, tab.windowId, true);
     const epoch = await this.pages.script(id);
     if (epoch === null) return this.fail(command, 'not_hydrated', 'the page did not come up', false);
@@ -190,6 +196,20 @@ export class Hands {
       await within(over, patience + acceptance + 5000, undefined);
       this.settled.delete(command);
     });
+  }
+
+  /**
+   * A page of ours that an earlier try for a fresh conversation left open for its person, if it still stands there.
+   * @param {string} identity @param {string} open
+   * @returns {Promise<{tab: chrome.tabs.Tab, ours: boolean} | null>}
+   */
+  async left(identity, open) {
+    const tries = (await this.journal.entries()).filter((one) => one.conversation === identity && one.opened && one.mark === 'failed');
+    for (const one of tries.slice(0, 4)) {
+      const tab = one.tab === null ? null : await this.pages.get(one.tab);
+      if (tab !== null && bare(tab.url) === bare(open)) return { tab, ours: true };
+    }
+    return null;
   }
 
   /** @param {any} frame */
@@ -300,8 +320,7 @@ export class Hands {
       case 'ended':
         return this.ended(entry, told.url, told.ending);
       case 'refused':
-        await this.fail(command, told.why, String(told.reason), told.mendable === true);
-        return OK;
+        return this.refused(entry, told);
       case 'held':
         return this.hold(entry, told.why, String(told.reason));
       default:
@@ -373,6 +392,22 @@ export class Hands {
     this.say('ended', { command: entry.command, at: marked.at, ending, proof: marked.proof });
     this.watching.delete(entry.command);
     this.settled.get(entry.command)?.();
+    return OK;
+  }
+
+  /**
+   * The page did not make the step. After `begun` this is the word of the very script that was given leave.
+   * @param {Entry} entry @param {import('../contract').Refused} told
+   * @returns {Promise<Answer>}
+   */
+  async refused(entry, told) {
+    const fields = { why: String(told.why), reason: String(told.reason).slice(0, 500), mendable: told.mendable === true };
+    const proof = { why: fields.why };
+    const marked =
+      entry.mark === 'begun'
+        ? await this.journal.unmade(entry.command, { ...fields, proof })
+        : await this.journal.mark(entry.command, 'failed', { ...fields, proof });
+    if (marked !== null) await this.failed(marked);
     return OK;
   }
 

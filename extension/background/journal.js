@@ -257,6 +257,21 @@ export class Journal {
   }
 
   /**
+   * What was begun was not made, and never will be: only the script that asked for leave and did not use it can say so.
+   * @param {string} command @param {Partial<Entry>} fields
+   * @returns {Promise<Entry | null>}
+   */
+  async unmade(command, fields) {
+    let taken = false;
+    const row = await this.change('commands', command, (old) => {
+      if (old === undefined || old.mark !== 'begun' || old.held !== null) return undefined;
+      taken = true;
+      return { ...old, ...fields, proof: { ...old.proof, ...fields.proof }, mark: 'failed', at: this.now().toISOString() };
+    });
+    return taken ? row : null;
+  }
+
+  /**
    * Something learned about a command that is no mark of its own.
    * @param {string} command @param {Partial<Entry>} fields
    * @returns {Promise<Entry | null>}

@@ -36,6 +36,7 @@ BEGIN = """async () => {
     hear: (handler) => { world.handler = handler; },
     tell: async (what) => {
       world.told.push({ ...what, at: performance.now() });
+      await window.tenutoKeep?.(what.command ?? '', what.tell); // a journal outside the page, where a test has one
       const answer = world.answers[what.tell] ?? { ok: true };
       if (answer.after) await new Promise((resolve) => { world.waiting = resolve; });
       return answer;
