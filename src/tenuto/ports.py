@@ -232,6 +232,10 @@ class Paging(Protocol):
         """PageFacts of a conversation's page now; `shown` is None where nobody could be asked."""
         ...
 
+    def addressed(self, url: str) -> tuple[str, str] | None:
+        """Whose conversation an address is: the site, and the address that it is bound under; None for any other."""
+        ...
+
 
 @runtime_checkable
 class Accounted(Protocol):
@@ -704,7 +708,9 @@ class Checkouts(Protocol):
         """Where the commit stands, clean; made once and found again. Raises OSError with the reason."""
         ...
 
-    def remove(self, name: str) -> None: ...
+    def clear(self, beginning: str) -> None:
+        """Throw away every one whose name begins so."""
+        ...
 
 
 class Spool(Protocol):

@@ -84,6 +84,7 @@ async def test_a_unit_is_gated_reviewed_merged_recorded_and_handed_over(it: Worl
     assert commit(1001) in chain.units()["u1"]["evidence"]
     assert [link.unit for link in chain.links] == ["u1", "u2"]
     assert not it.ledger.commands(10, only_open=True)
+    assert outside.checkouts.made == [], "what its gate and its reviewer stood in is thrown away"
     assert it.desk.task(reviewer.id).state is TaskState.COMPLETED
     prompt = it.desk.text(it.desk.task(chain.links[-1].task_id).objective) or ""
     assert f"[tenuto-chain:{chain.id}]" in prompt

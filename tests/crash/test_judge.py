@@ -42,6 +42,9 @@ ELSEWHERE = {
     *(f"peer.{mark}" for mark in ("heard", "claimed", "begun", "accepted", "ended", "before_revoke", "revoked")),
     *("wire.before_command", "wire.commanded"),
     *("record.armed", "record.written", "advance.before_commit", "advance.committed"),
+    *("gate.before_commit", "gate.armed", "gate.handed_over", "review.before_commit", "review.asked"),
+    *("verdict.before_commit", "verdict.committed"),
+    *("merge.before_commit", "merge.armed", "merge.asked", "merge.settled"),
 }
 
 

@@ -264,11 +264,12 @@ def test_a_checkout_stands_at_exactly_the_commit_and_is_clean_when_it_is_asked_f
     place.git("clone", "--quiet", "--single-branch", "--branch=main", str(place.remote), str(elsewhere.work))
     fetched = Checkout("q-2-abc", str(elsewhere.work), head, "tenuto/x/u8", 1, None)
     assert (Path(checkouts.make(fetched)) / "u8.txt").is_file(), "what the repository has not is fetched"
-    checkouts.remove("q-2-abc")
+    checkouts.clear("q-2")
+    assert sorted(one.name for one in (place.folder / "checkouts").iterdir()) == ["q-1-abc"]
     with pytest.raises(OSError, match="cannot be checked out"):
         checkouts.make(Checkout("q-3-abc", str(place.work), "f" * 40, "nowhere", 1, str(place.remote)))
     with pytest.raises(OSError, match="plain name"):
-        checkouts.remove("../work")
+        checkouts.clear("../work")
 
 
 def test_git_that_does_not_come_to_an_end_is_given_up(place: Place) -> None:

@@ -169,6 +169,7 @@ class Merging:
         if proposal is None:
             return await self._unopened(chain, link, mandate, word)
         if proposal.state is not ProposalState.OPEN:
+            await self.proposals.cleared(proposal)
             return self.proposals.came_to(chain, link, mandate, proposal)
         merge = None if proposal.merge_command is None else self._books.ledger.command(proposal.merge_command)
         facts_at = self._books.clock.now()

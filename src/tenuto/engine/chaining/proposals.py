@@ -162,6 +162,13 @@ class Proposals:
         ended = self.ended(chain, proposal, ProposalEvent.MERGED, why, commit)
         await self._books.commit(asked.then(ended))
 
+    async def cleared(self, proposal: Proposal) -> None:
+        """Throw away the checkouts that its gate and its reviewers stood in; what a death left is found by the next."""
+        if self.hosts.checkouts is not None:
+            for one in (proposal, *self._books.ledger.proposals(proposal.chain_id, 3)):
+                if one.id == proposal.id or one.state is not ProposalState.OPEN:
+                    await asyncio.to_thread(self.hosts.checkouts.clear, one.id)
+
     def came_to(self, chain: Chain, link: Link, mandate: Mandate, proposal: Proposal) -> HandOff:
         """What is recorded of the unit of a proposal that has ended."""
         if proposal.state is ProposalState.MERGED:

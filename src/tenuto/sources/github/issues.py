@@ -46,7 +46,6 @@ LABELS: Mapping[Outcome, frozenset[str]] = {
     Outcome.FAILED: frozenset({TRIED}),
     Outcome.GIVEN_UP: frozenset({TRIED}),
     Outcome.TAKEN: frozenset(),
-    Outcome.TAKEN: frozenset(),
 }
 #: Branches of chains begin with this.
 NAMESPACE = "tenuto/"

@@ -37,9 +37,11 @@ class Checkouts:
         except (Failed, Mistake) as why:
             raise OSError(f"commit {wanted.commit[:12]} cannot be checked out: {why}") from None
 
-    def remove(self, name: str) -> None:
-        """Throw it away, if it is there."""
-        shutil.rmtree(self._path(name), ignore_errors=True)
+    def clear(self, beginning: str) -> None:
+        """Throw away every one whose name begins so."""
+        if self._path(beginning).parent.is_dir():
+            for path in self.place.glob(f"{beginning}*"):
+                shutil.rmtree(path, ignore_errors=True)
 
     def _path(self, name: str) -> Path:
         if not name.replace("-", "").isalnum() or not name.isascii():
