@@ -1,4 +1,4 @@
-"""Pairing an extension: a code opens once, an origin by itself opens nothing, and a panel's token is held to its verbs."""
+"""Pairing: a code opens once, an origin by itself opens nothing, and a panel's token is held to its verbs."""
 
 from __future__ import annotations
 

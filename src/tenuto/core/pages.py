@@ -12,9 +12,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from tenuto.core import limits
 from tenuto.core.draft import Draft
 from tenuto.model.decision import Because, Rung
-from tenuto.model.evidence import PageFacts
+from tenuto.model.evidence import Hindered, Hindrance, PageFacts
 from tenuto.model.reconciliation import Named, Seen, Undone
 from tenuto.model.work import WaitKind
 
@@ -102,6 +103,8 @@ def settle(draft: Draft, seen: Seen) -> None:
     facts = seen.found.page
     if facts is None or not facts.shown or draft.task.terminal:
         return
+    if _limited(facts):
+        _limit(draft, seen, facts)
     asked = PERSON.get(facts.state)
     subject = f"{SUBJECT}{facts.state}"
     known = [wait for wait in draft.snapshot.waits if (wait.subject or "").startswith(SUBJECT)]
@@ -116,11 +119,29 @@ def settle(draft: Draft, seen: Seen) -> None:
         draft.look_now()
 
 
+def _limited(facts: PageFacts) -> bool:
+    """Whether the page says that the account's usage is spent, and means now."""
+    return facts.state == "limit" and not facts.stale
+
+
+def _limit(draft: Draft, seen: Seen, facts: PageFacts) -> None:
+    """The account's limit is met, once for as long as it stands: whoever has the account waits for it."""
+    if seen.account is None or any(wait.kind is WaitKind.LIMIT for wait in draft.snapshot.waits):
+        return
+    if limits.holding(draft.snapshot, seen.account, draft.now) is not None:
+        return
+    when = f", until {facts.resets}" if facts.resets else ""
+    held = Hindered(Hindrance.LIMIT, f"its page says that the usage is spent{when}", resets_at=facts.resets_at)
+    limits.met(draft, seen.account, held)
+
+
 def refused(draft: Draft, finding: Undone) -> bool:
     """What a refusal of a page leads to beside the turn that was not sent; whether the turn is to be tried again."""
     if finding.why in OVER:
         draft.end_conversation()
         return True
+    if finding.why == "limit":
+        return True  # the next look at the page says until when
     if finding.why is not None and finding.why in PERSON:
         subject = f"{SUBJECT}{finding.why}"
         if all(wait.subject != subject for wait in draft.snapshot.waits):

@@ -145,7 +145,10 @@ def permission(seen: Seen, now: datetime) -> Because | None:
     wait = _first(seen, WaitKind.PERMISSION)
     if wait is None:
         return None
-    return Because(Rung.PERMISSION, f"it waits for a permission: {wait.question}", "answer where the agent asked")
+    until = now + pages.LOOK if (wait.subject or "").startswith(pages.SUBJECT) else None
+    return Because(
+        Rung.PERMISSION, f"it waits for a permission: {wait.question}", "answer where the agent asked", until
+    )
 
 
 def limit(seen: Seen, now: datetime) -> Because | None:

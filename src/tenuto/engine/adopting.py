@@ -22,7 +22,7 @@ from tenuto.model.lifecycle import RunState, TaskState
 from tenuto.model.policy import Policy
 from tenuto.model.session import SessionFacts
 from tenuto.model.work import Acceptance, Agent, AutoResume, Run, Task, Text, TextKind, Wake, WakeKind
-from tenuto.ports import Clock, Executor, Ledger, Minter, PerTask, Sessions
+from tenuto.ports import Clock, Executor, Ledger, Minter, Paging, PerTask, Sessions
 
 OBJECTIVE = "Go on with the work that this session is about, until it is done.\n"
 
@@ -81,12 +81,47 @@ class Adopting:
         if (replay := self._lent.replay(caller, key, "adopt", asked)) is not None:
             return replay
         facts = self._verified(asked)
-        objective = asked.objective if asked.objective.strip() else OBJECTIVE
-        title = asked.title.strip() or f"{asked.agent.adapter} session {asked.session[:13]}"
-        policy = self._lent.policy(title, objective, facts.cwd, asked.agent)
         door: object = self._executors.get(asked.agent.carrier)
         if not isinstance(door, PerTask):
             raise Mistake(f"sessions of {asked.agent.adapter} cannot be worked here", field="agent")
+        return await self._bound(caller, asked, key, facts.cwd, door.executor_for, facts.running)
+
+    async def adopt_chat(self, caller: Caller, asked: Adoption, cwd: str, key: str | None) -> Done:
+        """Make a task of a chat by its address, which is its session's name. Nothing is sent by it, nor looked at.
+
+        Raises Mistake for an address that is no conversation's, and Refused for one that a task works in already.
+        """
+        caller.must_operate()
+        self._lent.must_lead()
+        if (replay := self._lent.replay(caller, key, "adopt", asked)) is not None:
+            return replay
+        executor: object = self._executors.get(asked.agent.carrier)
+        if not isinstance(executor, Paging):
+            raise Mistake(f"{asked.agent.carrier} has no pages; a browser is named ext:NAME", field="on")
+        found = executor.addressed(asked.session)
+        if found is None:
+            raise Mistake("this is the address of no conversation of a site that is known here", field="url")
+        site, identity = found
+        if (bound := self._ledger.bound_to(identity)) is not None:
+            raise Refused(f"task {bound} works in that chat already", field="url", see=f"tenuto show {bound}")
+        agent = replace(asked.agent, adapter=site, argv=(site,))
+        taken = replace(asked, agent=agent, session=identity)
+        return await self._bound(caller, taken, key, cwd, lambda _: asked.agent.carrier, None, asked)
+
+    async def _bound(
+        self,
+        caller: Caller,
+        asked: Adoption,
+        key: str | None,
+        cwd: str,
+        executor_for: Callable[[TaskId], str],
+        running: int | None,
+        body: Adoption | None = None,
+    ) -> Done:
+        """A run, a task and its conversation, bound to what the outside calls it."""
+        objective = asked.objective if asked.objective.strip() else OBJECTIVE
+        title = asked.title.strip() or f"{asked.agent.adapter} session {asked.session[:13]}"
+        policy = self._lent.policy(title, objective, cwd, asked.agent)
         now, new = self._clock.now(), self._mint.new
         run_id, task_id, text_id = RunId(new("run")), TaskId(new("task")), TextId(new("text"))
         run = Run(run_id, 1, title, RunState.OPEN, asked.auto_resume, policy, None, now)
@@ -98,14 +133,14 @@ class Adopting:
             run_id=run_id,
             title=title,
             objective=text_id,
-            cwd=facts.cwd,
+            cwd=cwd,
             agent=asked.agent,
             acceptance=asked.acceptance,
             state=TaskState.PENDING,
             created_at=now,
             look_at=now,
         )
-        talk = tenancy.register(task, asked.session, door.executor_for(task_id), now, new)
+        talk = tenancy.register(task, asked.session, executor_for(task_id), now, new)
         tenure = tenancy.claim(task, talk, None, policy, now)
         if isinstance(tenure, Because):
             raise Refused(tenure.sentence, see=tenure.change)
@@ -122,9 +157,9 @@ class Adopting:
             ),
         )
         result: dict[str, Scalar] = {
-            "run": run_id, "task": task_id, "session": asked.session, "cwd": facts.cwd, "open_in": facts.running,
+            "run": run_id, "task": task_id, "session": asked.session, "cwd": cwd, "open_in": running,
         }  # fmt: skip
-        done_by = self._lent.key(caller, "adopt", key, asked, result)
+        done_by = self._lent.key(caller, "adopt", key, body or asked, result)
         wake = Wake(WakeId(new("wake")), 1, task_id, WakeKind.EVENT, "the session was adopted", now, now)
         rows: tuple[Row, ...] = (run, text, task, wake, talk, *tenure.conversations)
         done = await self._lent.committed(Commit(puts=rows, facts=told, key=done_by), result)

@@ -180,6 +180,7 @@ class PageFacts:
     error: str | None = None
     stale: bool = False
     resets: str | None = None
+    resets_at: datetime | None = None
     foreign_turns: int = 0
     foreign_age: float | None = None
     users: int = 0

@@ -37,6 +37,18 @@ class Adopted(Params):
     accept_check: Annotated[list[Argument], Field(max_length=256, default_factory=list)]
 
 
+class AdoptedChat(Params):
+    """A chat by its address. Without an objective the task is to go on with what the chat is about."""
+
+    url: Annotated[str, StringConstraints(pattern=r"^https://[\x21-\x7e]{1,490}$")]
+    cwd: Path
+    on: Annotated[str, StringConstraints(pattern=r"^ext:[a-z0-9][a-z0-9._-]{0,63}$")] = "ext:browser"
+    title: Title = ""
+    objective: str = ""
+    auto_resume: Literal["on", "manual"] = "manual"
+    accept_check: Annotated[list[Argument], Field(max_length=256, default_factory=list)]
+
+
 class Called(Params):
     """What a hook was called with."""
 
@@ -63,6 +75,19 @@ async def _adopt(desk: Desk, caller: Caller, params: Adopted, key: str | None) -
     return present.done("session.adopt", await desk.adopting.adopt(caller, asked, key))
 
 
+async def _adopt_chat(desk: Desk, caller: Caller, params: AdoptedChat, key: str | None) -> Answer:
+    check = tuple(params.accept_check)
+    asked = Adoption(
+        Agent("chat", ("chat",), resumable=True, on=params.on),
+        params.url,
+        params.title,
+        params.objective,
+        AutoResume(params.auto_resume),
+        Acceptance(AcceptanceKind.CHECK, check) if check else Acceptance(),
+    )
+    return present.done("chat.adopt", await desk.adopting.adopt_chat(caller, asked, params.cwd, key))
+
+
 async def _called(desk: Desk, caller: Caller, params: Called, key: str | None) -> Answer:
     task_id = await desk.hooking.told(caller, params.adapter, params.event, params.session)
     return {"task": task_id}
@@ -73,6 +98,7 @@ VERBS: Mapping[str, Verb] = {
     for verb in (
         Verb("session.list", "List the sessions that an agent program keeps", Sessions, _sessions),
         Verb("session.adopt", "Make a task of an agent's session, without touching it", Adopted, _adopt),
+        Verb("chat.adopt", "Make a task of a chat by its address, without sending to it", AdoptedChat, _adopt_chat),
         Verb("hook.tell", "Tell what a session did; it is looked at, and decides no send", Called, _called),
     )
 }

@@ -98,6 +98,7 @@ ROUTES: Mapping[str, Route] = {
     "worktree.remove": Route("POST", "/worktrees/{worktree}/remove"),
     "session.list": Route("GET", "/sessions"),
     "session.adopt": Route("POST", "/sessions"),
+    "chat.adopt": Route("POST", "/chats"),
     "hook.tell": Route("POST", "/hooks"),
     "observe.list": Route("GET", "/tasks/{task}/evidence"),
     "observe.import": Route("POST", "/tasks/{task}/evidence"),

@@ -7,11 +7,13 @@ authorise one. The words of a page are not among them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
+from tenuto.core import resets
 from tenuto.model.command import Command
 from tenuto.model.conversation import Conversation
 from tenuto.model.evidence import Observation, PageFacts, Rank
@@ -19,6 +21,7 @@ from tenuto.model.faults import Mistake
 from tenuto.model.work import Agent
 from tenuto.ports import Order, Turn
 from tenuto.transports import ordered, wire
+from tenuto.transports.agents.hindering import zone_named
 from tenuto.transports.bridge import Bridge
 from tenuto.transports.canary import Canary
 from tenuto.transports.line import moment_of, rank_of
@@ -37,9 +40,18 @@ Profiles = Callable[[str], Mapping[str, Any] | None]
 class PageExecutor(RemoteExecutor):
     """Implements `ports.Executor` and `ports.Paging` for the pages of one browser."""
 
-    def __init__(self, bridge: Bridge, name: str, profiles: Profiles, canary: Canary | None = None) -> None:
+    def __init__(
+        self,
+        bridge: Bridge,
+        name: str,
+        profiles: Profiles,
+        canary: Canary | None = None,
+        *,
+        sites: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
         super().__init__(bridge, name)
         self._profiles = profiles
+        self._sites = sites
         self._canary = canary or Canary()
 
     def objection(self, agent: Agent, cwd: str) -> tuple[str, str] | None:
@@ -50,6 +62,19 @@ class PageExecutor(RemoteExecutor):
             return "agent", str(mistake)
         if found is None:
             return "agent", f"no chat site is called {agent.adapter[:60]!r}; tenuto site check tells which are known"
+        return None
+
+    def account(self, agent: Agent) -> str | None:
+        """One account a site in one browser, as far as can be told from here."""
+        return f"{agent.adapter}@{self.name}"
+
+    def addressed(self, url: str) -> tuple[str, str] | None:
+        """The site of a conversation's address, and the address that it is bound under."""
+        bare = re.split(r"[?#]", url, maxsplit=1)[0]
+        for site in self._sites():
+            profile = self._profiles(site)
+            if profile is not None and (identity := _bound(profile, bare)) is not None:
+                return site, identity
         return None
 
     def _frame(self, command: Command, order: Order) -> wire.Command:
@@ -93,9 +118,8 @@ class PageExecutor(RemoteExecutor):
             rank_of(answer.rank, line.hello.kind),
             talk.identity,
             moment_of(answer, now()),
-            facts_of(answer.facts),
+            _dated(facts_of(answer.facts), now()),
         )
-
 
     def _heed(self, facts: Mapping[str, object]) -> None:
         """Let the canary see it; a profile that cannot be read is told of where a turn is ordered."""
@@ -105,6 +129,27 @@ class PageExecutor(RemoteExecutor):
             return
         if profile is not None:
             self._canary.seen(profile, facts)
+
+
+def _dated(facts: PageFacts, now: datetime) -> PageFacts:
+    """With the moment that the page's own words for a reset mean here, where they mean one."""
+    here = now.astimezone().tzinfo
+    if facts.resets is None or here is None:
+        return facts
+    return replace(facts, resets_at=resets.read(f"resets at {facts.resets}", now, here, zone_named))
+
+
+def _bound(profile: Mapping[str, Any], url: str) -> str | None:
+    """What the first pattern of a profile that fits an address makes of it; None for what is no lasting conversation."""
+    for each in profile["urls"]:
+        found = re.match(each["regex"], url, re.IGNORECASE)
+        if found is None:
+            continue
+        if each["kind"] != "conversation":
+            return None
+        canonical = each["canonical"]
+        return str(canonical).replace("{}", found[each["identity"]]) if canonical else url.rstrip("/")
+    return None
 
 
 def facts_of(told: Mapping[str, object]) -> PageFacts:

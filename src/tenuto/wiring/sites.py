@@ -12,32 +12,40 @@ from typing import Any
 from tenuto.config import Settings
 from tenuto.transports.bridge import Bridge
 from tenuto.transports.canary import Canary
-from tenuto.transports.pages import PageExecutor, Profiles
+from tenuto.transports.pages import PageExecutor
 
 
 def pages_of(settings: Settings, bridge: Bridge, canary: Canary) -> Callable[[str], PageExecutor]:
     """Makes the executor of a browser's pages by its name; what they say of their profiles is heard by `canary`."""
-    profiles = known_sites(settings.sites)
-    return lambda name: PageExecutor(bridge, name, profiles, canary)
+    known = KnownSites(settings.sites)
+    return lambda name: PageExecutor(bridge, name, known, canary, sites=known.names)
 
 
-def known_sites(directory: Path) -> Profiles:
-    """Finds a site's compiled profile by its name."""
-    held: dict[str, Mapping[str, Any]] = {}
-    stamps: list[object] = [()]
+class KnownSites:
+    """Finds a site's compiled profile by its name. Raises Mistake for profiles that do not fit."""
 
-    def find(name: str) -> Mapping[str, Any] | None:
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._held: Mapping[str, Mapping[str, Any]] = {}
+        self._stamp: tuple[object, ...] = ()
+
+    def __call__(self, name: str) -> Mapping[str, Any] | None:
+        """The profile of this name, None for a site that nobody knows."""
+        return self._now().get(name)
+
+    def names(self) -> tuple[str, ...]:
+        """Every site that is known."""
+        return tuple(sorted(self._now()))
+
+    def _now(self) -> Mapping[str, Mapping[str, Any]]:
         from tenuto import sites  # brings pydantic, which a supervisor without chats can do without
 
-        stamp = _stamp(directory)
-        if stamp != stamps[0]:
-            loaded = sites.load(directory)
-            held.clear()
-            held.update({site: sites.compiled(profile) for site, profile in loaded.items()})
-            stamps[0] = stamp
-        return held.get(name)
-
-    return find
+        stamp = _stamp(self._directory)
+        if stamp != self._stamp:
+            loaded = sites.load(self._directory)
+            self._held = {site: sites.compiled(profile) for site, profile in loaded.items()}
+            self._stamp = stamp
+        return self._held
 
 
 def _stamp(directory: Path) -> tuple[object, ...]:

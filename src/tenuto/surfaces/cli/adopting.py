@@ -25,7 +25,9 @@ def adopt(
     agent: Annotated[
         str,
         typer.Argument(
-            metavar="AGENT", help="claude or codex; AGENT:'CMD ARGS' says how it is started.", show_default=False
+            metavar="AGENT|URL",
+            help="claude or codex (AGENT:'CMD ARGS' says how it is started), or the address of a chat.",
+            show_default=False,
         ),
     ],
     session: Annotated[
@@ -34,7 +36,13 @@ def adopt(
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the sessions there are; nothing is adopted.")] = False,
     cwd: Annotated[
-        Path | None, typer.Option("--cwd", metavar="DIR", help="List those of one directory only.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--cwd",
+            metavar="DIR",
+            help="List those of one directory only; where a chat's task works.",
+            show_default=False,
+        ),
     ] = None,
     objective_file: Annotated[
         str | None,
@@ -55,18 +63,36 @@ def adopt(
             "--env", metavar="NAME", help="A variable to pass on, by name; may be repeated.", show_default=False
         ),
     ] = None,
+    on: Annotated[
+        str, typer.Option("--on", metavar="EXECUTOR", help="Which browser a chat is in: ext:NAME.")
+    ] = "ext:browser",
     auto: Annotated[bool, typer.Option("--auto", help="Continue it unasked; else only when asked.")] = False,
     key: Key = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make a task of a session that somebody began with Claude Code or Codex, without touching it."""
+    """Make a task of a session that somebody began with Claude Code or Codex, or of a chat, without touching it."""
     this = front(context, as_json)
     this.not_in_turn("adopt a session")
-    name, colon, line = agent.partition(":")
+    chat = agent.startswith("https://")
+    name, colon, line = (agent, "", "") if chat else agent.partition(":")
     if this.entrances.glance().standing not in PRESENT:
         glance, fresh = started(this, WITHIN)
         if fresh:
             this.out.note(f"no supervisor was running: started one, pid {glance.pid}")
+    if chat:
+        return _adopted_chat(
+            this,
+            {
+                "url": agent,
+                "cwd": str((cwd or Path()).absolute()),
+                "on": on,
+                "title": title,
+                "objective": _objective(objective_file),
+                "auto_resume": "on" if auto else "manual",
+                "accept_check": words(accept_check, "--accept-check") if accept_check is not None else [],
+            },
+            key,
+        )
     if listing or session is None:
         return _listed(this, name, cwd, asked=listing)
     params = {
@@ -75,7 +101,7 @@ def adopt(
         "argv": words(line, "AGENT") if colon else [],
         "env": env or [],
         "title": title,
-        "objective": texts.read(objective_file, "objective", "--objective-file") if objective_file is not None else "",
+        "objective": _objective(objective_file),
         "auto_resume": "on" if auto else "manual",
         "accept_check": words(accept_check, "--accept-check") if accept_check is not None else [],
     }
@@ -88,6 +114,22 @@ def adopt(
     if (pid := get(made, "result", "open_in")) is not None:
         this.out.note(f"it is open in process {pid}: words reach it at its own stops (tenuto hooks install {name})")
     if not auto:
+        this.out.note(f"nothing is sent to it until you ask: tenuto continue {shortened(task)}")
+    return Exit.DONE
+
+
+def _objective(file: str | None) -> str:
+    return texts.read(file, "objective", "--objective-file") if file is not None else ""
+
+
+def _adopted_chat(this: Front, params: dict[str, object], key: str | None) -> int:
+    made = this.door.change("chat.adopt", params, key)
+    task = str(get(made, "result", "task"))
+    if this.out.as_json:
+        this.out.document(made)
+        return Exit.DONE
+    this.out.line(task)
+    if params["auto_resume"] != "on":
         this.out.note(f"nothing is sent to it until you ask: tenuto continue {shortened(task)}")
     return Exit.DONE
 

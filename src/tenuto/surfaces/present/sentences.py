@@ -195,6 +195,7 @@ DEEDS: Mapping[str, str] = {
     "run.create": "made task",
     "task.spawn": "spawned task",
     "session.adopt": "adopted as task",
+    "chat.adopt": "adopted as task",
     "task.ready": "readiness is recorded for",
     "chain.start": "a chain is begun with",
     "chain.record": "recorded is the unit of",
