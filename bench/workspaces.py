@@ -1,8 +1,8 @@
-"""What a look at a large repository costs: its HEAD, branch and the digest of all that differs, and what memory it adds.
+"""What a look at a large repository costs: HEAD, branch and the digest of all that differs, and what memory it adds.
 
-A repository of many files is made with real git. It is looked at as it was committed, with one file changed, and with a
-thousand changed, each as often as the effort allows. A look takes no lock, so git may never write back what it found out
-about files that changed: each look compares them anew.
+A repository of many files is made with real git. It is looked at as it was committed, with one file changed, and with
+a thousand changed, each as often as the effort allows. A look takes no lock, so git may never write back what it found
+out about files that changed: each look compares them anew.
 """
 
 from __future__ import annotations
