@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 from tenuto import prompts
 from tenuto.core import arm, decide, permission, progress, reconcile, replacing, rungs, slots, takeover
 from tenuto.core.settle import settle
-from tenuto.engine import closing
+from tenuto.engine import abilities, closing
 from tenuto.engine.concern import concerned
 from tenuto.engine.foresight import AHEAD, Foresight, goes_on
 from tenuto.engine.prompting import Prompter
@@ -57,22 +57,16 @@ from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import ToolFacts
 from tenuto.model.work import AcceptanceKind, Task, WaitKind
 from tenuto.ports import (
-    Accounted,
     Check,
     Clock,
     Executor,
-    Foreseeing,
     Fuse,
     Halt,
     Ledger,
     Minter,
     Order,
-    Paging,
-    PerTask,
-    Placed,
     Reply,
     Steer,
-    Steering,
     TakeOver,
     Taking,
     ToolWitness,
@@ -175,7 +169,7 @@ class Cycle:
     @property
     def foresees(self) -> bool:
         """Whether any executor can be made ready for a turn before its moment."""
-        return any(isinstance(executor, Foreseeing) for executor in self._executors.values())
+        return any(abilities.foresees(executor) for executor in self._executors.values())
 
     async def foresee(self, task_id: TaskId, at: datetime) -> None:
         """Have an executor made ready, if the task would be continued at `at` as things stand; writes nothing."""
@@ -200,7 +194,7 @@ class Cycle:
     def taker(self) -> Taking | None:
         """What asks tool servers to give a session to a new run; None where nothing does."""
         executor: object = self._executors.get(TAKER)
-        return executor if isinstance(executor, Taking) else None
+        return executor if abilities.takes_over(executor) else None
 
     async def take_over(self, candidate: Conversation, subject: str) -> Because | None:
         """Have a tool server give the session `subject` to a new run, for a candidate; a Because where it may not be.
@@ -312,7 +306,7 @@ class Cycle:
         """What the page of the conversation shows, where it has one and a turn may be made there now."""
         talk = snapshot.conversation
         executor: object = self._executors.get(talk.executor) if talk is not None else None
-        if talk is None or not isinstance(executor, Paging):
+        if talk is None or not abilities.has_pages(executor):
             return []
         if snapshot.task.terminal or snapshot.live is not None or snapshot.commands:
             return []
@@ -327,7 +321,7 @@ class Cycle:
 
     def _seen(self, snapshot: Snapshot, found: Reconciliation) -> Seen:
         executor: object = self._executor(snapshot)
-        place = executor.place if isinstance(executor, Placed) else None
+        place = executor.place if abilities.has_place(executor) else None
         apart = self._apart(snapshot)
         connected = self._connected(snapshot) and apart is None
         steerable = self._steerable(snapshot)
@@ -339,7 +333,7 @@ class Cycle:
             steerable=steerable,
             place=place,
             apart=apart,
-            account=executor.account(snapshot.task.agent) if isinstance(executor, Accounted) else None,
+            account=executor.account(snapshot.task.agent) if abilities.has_account(executor) else None,
             quiet_until=self.quiet.until(self._clock.now()) if self.quiet is not None else None,
         )
 
@@ -347,12 +341,12 @@ class Cycle:
         """Whether the executor that carries the turn under way would put words into it."""
         sent = snapshot.live_command
         executor: object = self._executors.get(sent.executor) if sent is not None else None
-        return sent is not None and isinstance(executor, Steering) and executor.can_steer(sent)
+        return sent is not None and abilities.steers(executor) and executor.can_steer(sent)
 
     def _reaches(self, command: Command) -> bool:
         """Whether what became of a command can be looked at from here."""
         executor: object = self._executors.get(command.executor)
-        return command.place is None or not isinstance(executor, Placed) or executor.reaches(command.place)
+        return command.place is None or not abilities.has_place(executor) or executor.reaches(command.place)
 
     def _apart(self, snapshot: Snapshot) -> str | None:
         """The host that has what is open of this task, or its conversation, where that is out of reach."""
@@ -361,7 +355,7 @@ class Cycle:
                 return command.place.partition(":")[0]
         talk = snapshot.conversation
         executor: object = self._executor(snapshot)
-        if talk is None or talk.place is None or not isinstance(executor, Placed) or executor.carries(talk.place):
+        if talk is None or talk.place is None or not abilities.has_place(executor) or executor.carries(talk.place):
             return None
         return talk.place.partition(":")[0]
 
@@ -405,7 +399,7 @@ class Cycle:
         """Which executor carries this task's turns: its own, where its adapter has one for each."""
         name = self.executor_of(task.agent.carrier)
         executor: object = self._executors.get(name)
-        return executor.executor_for(task.id) if isinstance(executor, PerTask) else name
+        return executor.executor_for(task.id) if abilities.per_task(executor) else name
 
     # -- settle
 
@@ -552,7 +546,7 @@ class Cycle:
         """Let the executor make ready, while the turn is written down, what does nothing without its order."""
         talk = seen.snapshot.conversation
         executor: object = self._executors.get(talk.executor) if talk is not None else None
-        if not isinstance(executor, Foreseeing):
+        if not abilities.foresees(executor):
             yield
             return
         executor.foresee(command_id)

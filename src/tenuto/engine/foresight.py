@@ -10,9 +10,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
+from tenuto.engine import abilities
 from tenuto.model.evidence import CommandFacts, How, Mark
 from tenuto.model.ids import CommandId, TaskId
-from tenuto.ports import Executor, Foreseeing, Minter
+from tenuto.ports import Foreseeing, Minter
 
 AHEAD: Final = timedelta(milliseconds=250)
 """How long before its moment a turn is made ready for; the start of a host takes a tenth of it on a quiet machine."""
@@ -28,15 +29,14 @@ class Foresight:
         self._mint = mint
         self._ready: dict[TaskId, tuple[CommandId, Foreseeing]] = {}
 
-    def make_ready(self, task_id: TaskId, executor: Executor | None) -> None:
+    def make_ready(self, task_id: TaskId, executor: object) -> None:
         """Have the executor made ready for a command that is named here and now, if it can be."""
-        foreseeing: object = executor
-        if isinstance(foreseeing, Foreseeing) and task_id not in self._ready and len(self._ready) < AT_MOST:
+        if task_id not in self._ready and len(self._ready) < AT_MOST and abilities.foresees(executor):
             command_id = CommandId(self._mint.new("command"))
-            foreseeing.foresee(command_id)
-            self._ready[task_id] = command_id, foreseeing
+            executor.foresee(command_id)
+            self._ready[task_id] = command_id, executor
 
-    def take(self, task_id: TaskId, executor: Executor | None) -> CommandId:
+    def take(self, task_id: TaskId, executor: object) -> CommandId:
         """The name of the command that this executor was made ready for, or a new one."""
         ready = self._ready.get(task_id)
         if ready is not None and ready[1] is executor:

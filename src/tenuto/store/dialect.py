@@ -162,3 +162,13 @@ class Texts:
                 raise TypeError(f"a statement brings values of its own ({given}); say them as parameters or literals")
             known = self._known[statement, columns] = Sentence(str(compiled), tuple(compiled.positiontup))
         return known
+
+
+_TEXTS: dict[str, Texts] = {}
+
+
+def texts_of(dialect: Dialect) -> Texts:
+    """The statements of this program as one kind of database has them, compiled once in a process."""
+    if dialect.name not in _TEXTS:
+        _TEXTS[dialect.name] = Texts(dialect.core)
+    return _TEXTS[dialect.name]

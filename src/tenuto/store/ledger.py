@@ -14,7 +14,7 @@ from tenuto.model.change import Commit, Result
 from tenuto.model.policy import Keeping
 from tenuto.model.snapshot import Leadership
 from tenuto.ports import Clock, Fuse
-from tenuto.store.dialect import Connection, Dialect, Listening, Texts
+from tenuto.store.dialect import Connection, Dialect, Listening, texts_of
 from tenuto.store.leader import Leaders
 from tenuto.store.reader import TableReader
 from tenuto.store.retention import forget
@@ -35,12 +35,12 @@ class TableLedger(TableReader):
         shared: bool = False,
     ) -> None:
         """With `shared`, leases are measured by the database's clock where it has one."""
-        texts = Texts(dialect.core)
+        texts = texts_of(dialect)
         super().__init__(dialect, texts)
         self._clock = clock
         self._writer: Writing = writer or Writer(dialect, fuse)
-        self._transactions = Transactions(dialect, Texts(dialect.core))
-        self._leaders = Leaders(dialect, Texts(dialect.core), self._transactions, shared=shared)
+        self._transactions = Transactions(dialect, texts)
+        self._leaders = Leaders(dialect, texts, self._transactions, shared=shared)
         self._listening: Listening | None = None
         self._epoch: int | None = None
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from tenuto.model.faults import Corrupt, Mistake, NotFound, UnsupportedVersion
 from tenuto.model.snapshot import Registry
 from tenuto.ports import Clock, Fuse, Minter
-from tenuto.store.dialect import Connection, Texts
+from tenuto.store.dialect import Connection, texts_of
 from tenuto.store.ledger import TableLedger
 from tenuto.store.reading import ReadOnlyLedger
 from tenuto.store.sqlite import APPLICATION, Sqlite, broken, open_file
@@ -68,7 +68,7 @@ def open_registry(
     dialect = Sqlite(path)
     if read_only:
         _readable(version, str(path))
-        return ReadOnlyLedger(dialect, Texts(dialect.core))
+        return ReadOnlyLedger(dialect, texts_of(dialect))
     if version != PRESENT:
         _make_place(path)
         from tenuto.store.migrating import carry_forward
@@ -97,7 +97,7 @@ def _open_server(
     _known(version, "this database")
     if read_only:
         _readable(version, "this database")
-        return ReadOnlyLedger(dialect, Texts(dialect.core))
+        return ReadOnlyLedger(dialect, texts_of(dialect))
     if version != PRESENT:
         from tenuto.store.migrating import carry_server_forward
 

@@ -34,7 +34,7 @@ from tenuto.proof.simulation.people import NOT_DONE, OPERATOR, Agents, Operator
 from tenuto.proof.simulation.plan import DAY, Fault, Kind, Plan
 from tenuto.proof.simulation.virtual import VirtualClock, VirtualLoop
 from tenuto.store.audit import contradictions
-from tenuto.store.dialect import Texts
+from tenuto.store.dialect import texts_of
 from tenuto.store.ledger import TableLedger
 
 AUDIT_EVERY = 2_000
@@ -187,7 +187,7 @@ class Universe:
         self._over: asyncio.Event = asyncio.Event()
         self._pause: float | None = None
         self._audited = 0
-        self._texts = Texts(self.registry.core)
+        self._texts = texts_of(self.registry)
 
     # -- what the others ask of it
 
