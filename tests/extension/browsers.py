@@ -1,4 +1,4 @@
-"""Real browsers with the real extension: a Chromium and a Firefox that can be killed and begun again with their profile.
+"""Real browsers with the real extension: a Chromium and a Firefox that can be killed and begun again as they were.
 
 Each is a process of its own, spoken to by its own protocol (DevTools, WebDriver BiDi) over a websocket, so that nothing
 but the product keeps the extension alive. `page` opens an address and runs small scripts in it.
@@ -128,6 +128,10 @@ class Browser:
     def page(self, url: str) -> Page:
         raise NotImplementedError
 
+    def shown(self, part: str) -> Page:
+        """The tab whose address has `part`."""
+        raise NotImplementedError
+
     def panel_url(self) -> str:
         raise NotImplementedError
 
@@ -165,7 +169,8 @@ class Chromium(Browser):
         with contextlib.suppress(FileNotFoundError):
             (self.profile / "DevToolsActivePort").unlink()
         argv = [
-            program(), "--headless=new", *(SAFE or []), *QUIET, f"--user-data-dir={self.profile}", "--remote-debugging-port=0",
+            program(), "--headless=new", *(SAFE or []), *QUIET,
+            f"--user-data-dir={self.profile}", "--remote-debugging-port=0",
             f"--disable-extensions-except={self.folder}", f"--load-extension={self.folder}",
             "--password-store=basic", "--hide-crash-restore-bubble",
             *(self.lab.chromium_arguments if self.lab is not None else ["--proxy-server=http://127.0.0.1:9"]),
@@ -208,14 +213,18 @@ class Chromium(Browser):
 
     def shown(self, part: str) -> Page:
         """The tab whose address has `part`."""
-        target = until(f"a tab at {part}", lambda: [t for t in self._targets() if t["type"] == "page" and part in t["url"]])
+        target = until(
+            f"a tab at {part}", lambda: [t for t in self._targets() if t["type"] == "page" and part in t["url"]]
+        )
         return self._attached(target[0]["targetId"])
 
     def panel_url(self) -> str:
         """Where the panel lies."""
         worker = until(
             "the extension's worker",
-            lambda: [t for t in self._targets() if t["url"].startswith("chrome-extension://") and "background" in t["url"]],
+            lambda: [
+                t for t in self._targets() if t["url"].startswith("chrome-extension://") and "background" in t["url"]
+            ],
         )
         return str(worker[0]["url"]).replace("background/main.js", "panel/panel.html")
 
@@ -274,7 +283,9 @@ class Firefox(Browser):
                 if path.is_file() and not path.name.startswith("."):
                     bundle.write(path, path.relative_to(self.folder))
         more = self.lab.firefox_preferences if self.lab is not None else {}
-        lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in {**PREFERENCES, **more}.items()]
+        lines = [
+            f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in {**PREFERENCES, **more}.items()
+        ]
         (self.profile / "user.js").write_text("\n".join(lines) + "\n", "utf-8")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -286,8 +297,8 @@ class Firefox(Browser):
             "--remote-debugging-port", str(port), "--remote-allow-system-access",
         ]  # fmt: skip
         self.process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-            env={**os.environ, "HOME": str(self.profile), "MOZ_CRASHREPORTER_DISABLE": "1"},
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True, env={**os.environ, "HOME": str(self.profile), "MOZ_CRASHREPORTER_DISABLE": "1"},
         )  # fmt: skip
         self.talk = until("the browser", lambda: Talk(f"ws://127.0.0.1:{port}/session"))
         self.talk.call("session.new", {"capabilities": {"alwaysMatch": {"acceptInsecureCerts": True}}})
@@ -354,7 +365,8 @@ class Firefox(Browser):
         """End the extension's background page, as the browser does when it has been idle."""
         self._chrome(
             f"const policy = WebExtensionPolicy.getByID({json.dumps(GECKO_ID)});"
-            " await policy.extension.terminateBackground({ ignoreDevToolsAttached: true, disableResetIdleForTest: true });"
+            " await policy.extension.terminateBackground("
+            "{ ignoreDevToolsAttached: true, disableResetIdleForTest: true });"
             " return true;"
         )
 

@@ -34,9 +34,7 @@ class Chats:
 
     def run(self, objective: str, *more: str) -> str:
         """A task for the chat; its id."""
-        said = self.home.tenuto(
-            "run", "--chat", "chatgpt", "--objective-file", "-", "--detach", *more, text=objective
-        )
+        said = self.home.tenuto("run", "--chat", "chatgpt", "--objective-file", "-", "--detach", *more, text=objective)
         return said.strip()
 
     def shown(self, task: str) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.extension.browsers import until
 from tests.extension.chats import Chats, answering, chats
-from tests.support.lab import Answer
+from tests.support.lab import Past
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -73,7 +72,9 @@ def test_who_is_logged_out_is_asked_and_no_turn_is_spent(it: Chats) -> None:
     it.lab.answers(answering(1))
     it.lab.login(False)
     task = it.run("Nobody is logged in.")
-    until("the question", lambda: any(row["task"] == task and "log in" in row["question"] for row in it.attention()), 120)
+    until(
+        "the question", lambda: any(row["task"] == task and "log in" in row["question"] for row in it.attention()), 120
+    )
     assert it.lab.posts() == 0
     assert it.shown(task)["task"]["attempts"] == 0
     it.lab.login(True)
@@ -82,20 +83,27 @@ def test_who_is_logged_out_is_asked_and_no_turn_is_spent(it: Chats) -> None:
     assert it.ends(task) == "completed"
 
 
-def test_a_full_conversation_is_left_for_a_fresh_one(it: Chats) -> None:
-    told: list[str] = []
+def test_an_adopted_chat_that_is_full_is_left_for_a_fresh_one(it: Chats) -> None:
+    words = "You've reached the maximum length for this conversation, but you can keep talking in a new chat."
+    identity = it.lab.seed([Past("user", "one"), Past("assistant", "", error=words, button="Start new chat")])
+    it.lab.answers(answering(1))
+    url = it.lab.conversation_url(identity)
+    task = it.home.tenuto("adopt", url, "--cwd", str(it.home.work), "--auto").strip()
+    assert it.ends(task) == "completed"
+    (turn,) = it.accepted_of(task)
+    assert turn.conversation != identity
+    assert "Go on with the work" in turn.text
 
-    def answer(prompt: str) -> Answer:
-        told.append(prompt)
-        return answering(1)(prompt) if len(told) > 1 else answering(9)(prompt)
 
-    it.lab.answers(answer)
-    task = it.run("Fill a conversation.")
-    it.lab.wait_accepted(1)
-    it.lab.fault("max_length")
-    assert it.ends(task, 240) == "completed"
-    places = {turn.conversation for turn in it.accepted_of(task)}
-    assert len(places) == 2
+def test_a_chat_that_is_there_is_adopted_and_gone_on_with(it: Chats) -> None:
+    identity = it.lab.seed([Past("user", "one"), Past("assistant", "two")])
+    it.lab.answers(answering(1))
+    task = it.home.tenuto("adopt", it.lab.conversation_url(identity), "--cwd", str(it.home.work)).strip()
+    assert it.lab.posts() == 0
+    it.home.tenuto("continue", task)
+    assert it.ends(task) == "completed"
+    (turn,) = it.accepted_of(task)
+    assert turn.conversation == identity
 
 
 def test_the_supervisor_is_killed_in_mid_turn_and_comes_back(it: Chats) -> None:

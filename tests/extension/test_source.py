@@ -101,7 +101,8 @@ for (const file of readdirSync(golden).filter((name) => name.endsWith('.json')))
     try { parse(text); process.exit(2); } catch (error) { if (!(error instanceof WireError)) throw error; }
   }
 }
-for (const text of ['', '[]', '{}', '{"frame":"launch"}', '{"frame":["ping"]}', '{"frame":"ping"}', '{"frame":"toString"}', 7]) {
+for (const text of ['', '[]', '{}',
+  '{"frame":"launch"}', '{"frame":["ping"]}', '{"frame":"ping"}', '{"frame":"toString"}', 7]) {
   try { parse(text); process.exit(3); } catch (error) { if (!(error instanceof WireError)) throw error; }
 }
 console.log(JSON.stringify(told));
@@ -118,5 +119,7 @@ def test_golden_frames_are_read_and_written_as_the_supervisor_does(tmp_path: Pat
     told = json.loads(done.stdout)
     names = {path.name for path in GOLDEN.glob("*.json")}
     assert set(told["dumped"]) == names
-    assert {"welcome.json", "bye.json", "command.json", "revoke.json", "inquire.json", "ping.json"} <= set(told["parsed"])
+    assert {"welcome.json", "bye.json", "command.json", "revoke.json", "inquire.json", "ping.json"} <= set(
+        told["parsed"]
+    )
     assert told["refused"] > 60
