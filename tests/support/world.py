@@ -41,7 +41,7 @@ from tenuto.model.lifecycle import CommandState
 from tenuto.model.policy import POLICY, Policy
 from tenuto.model.snapshot import Leadership, Role
 from tenuto.model.work import Acceptance, Agent, Wait
-from tenuto.ports import Fuse, NoFuse, Turn
+from tenuto.ports import Fuse, NoFuse, Turn, UnitSources
 from tenuto.ports import Order as Ordered
 from tenuto.sources.finding import SourceFinder
 from tenuto.store.ledger import TableLedger
@@ -259,10 +259,11 @@ async def world(
     played: Callable[[SetClock], Played] = Played,
     fuse: Fuse | None = None,
     hosts: Callable[[SetClock], Hosts] | None = None,
+    sources: UnitSources | None = None,
 ) -> AsyncIterator[World]:
     """A world in a directory. `led` False: nobody leads, and its desk changes nothing; `fuse` is the cycle's.
 
-    `hosts` are what merging asks: hosts of repositories, checkouts, and what runs a gate.
+    `hosts` are what merging asks: hosts of repositories, checkouts, and what runs a gate; `sources` where units live.
     """
     clock, minter = SetClock(), Counting()
     ledger = open_registry(folder / "state" / "registry.sqlite3", clock, minter=minter)
@@ -288,7 +289,7 @@ async def world(
         troubles=lambda: troubles,
         defaults=defaults,
         playbooks=PlaybookFolders(folder / "config" / "playbooks", BUILT_IN),
-        sources=SourceFinder({}),
+        sources=sources or SourceFinder({}),
         hosts=told,
         fuse=fuse,
     )
