@@ -22,7 +22,18 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from tenuto.engine.desk import Desk
 from tenuto.model.faults import Mistake, NotFound
 from tenuto.surfaces import present, verbs
-from tenuto.surfaces.cli.entrances import AlreadyLed, Check, Glance, NotSpawned, Places, Proof, ServicePlan, Spawned
+from tenuto.surfaces.cli.entrances import (
+    AgentFacts,
+    AlreadyLed,
+    Check,
+    Glance,
+    HookPlan,
+    NotSpawned,
+    Places,
+    Proof,
+    ServicePlan,
+    Spawned,
+)
 from tenuto.surfaces.routes import PREFIX, ROUTES
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -251,6 +262,23 @@ class FakeEntrances:
     def carry_out(self, plan: ServicePlan) -> Sequence[str]:
         self.reached.append(("carried out", plan.kind))
         return ("it is done",)
+
+    def agents(self) -> Sequence[AgentFacts]:
+        return (
+            AgentFacts("claude", "/bin/claude", "9.9.9", ("resume", "steer"), "this version was not tried"),
+            AgentFacts("codex", None, None, ("resume",), "codex is not on the PATH"),
+        )
+
+    def agent_test(self, name: str, argv: tuple[str, ...]) -> Proof:
+        self.reached.append(("agent test", name, argv))
+        return self.proof
+
+    def hooks_plan(self, act: str, agent: str, project: Path | None) -> HookPlan:
+        carry_out = None if act == "nothing" else lambda: self.reached.append(("hooks", act, agent, project))
+        return HookPlan(self.root / "settings.json", ("+ a line",), ("a note",), carry_out)
+
+    def hooks_standing(self, agent: str, project: Path | None) -> Mapping[str, object]:
+        return {"agent": agent, "file": "settings.json", "installed": agent == "claude", "called": None, "text": "so"}
 
     def database(self, act: str, target: Path | None, say: Callable[[str], None]) -> Proof:
         self.reached.append(("database", act, target))
