@@ -112,6 +112,9 @@ async def test_a_chat_is_called_by_its_address_once_a_turn_in_it_has_told(it: Wo
     assert talk_of(it, task).identity == URL.format(1)
     paged(it).finish(status="working")
     await it.settle(task)
+    assert len(paged(it).turns) == 1, "a page is left alone for a moment"
+    it.clock.move(timedelta(seconds=5))
+    await it.settle(task)
     assert len(paged(it).turns) == 2
     assert {talk.identity for talk in it.ledger.conversations(task)} == {URL.format(1)}
 
@@ -188,6 +191,8 @@ async def test_a_full_conversation_is_left_for_a_fresh_one_with_a_hand_over(it: 
 
     paged(it).page = page  # type: ignore[method-assign]
     await it.settle(task)
+    it.clock.move(timedelta(seconds=5))
+    await it.settle(task)
     assert len(paged(it).turns) == 2
     assert talk_of(it, task).identity == URL.format(2)
     assert "Do it." in paged(it).prompts[1]
@@ -199,6 +204,8 @@ async def test_a_turn_that_a_dead_conversation_refused_is_made_in_a_fresh_one(it
     await it.settle(task)
     paged(it).finish(status="working")
     paged(it).refusing.append("dead")
+    await it.settle(task)
+    it.clock.move(timedelta(seconds=5))
     await it.settle(task)
     it.clock.move(timedelta(minutes=1))
     await it.settle(task)
@@ -248,6 +255,20 @@ async def test_a_chat_is_adopted_once_and_only_by_the_address_of_one(it: World) 
         await it.desk.adopting.adopt_chat(OPERATOR, adoption(URL.format(7)), str(it.folder), None)
     with pytest.raises(Mistake, match="no conversation"):
         await it.desk.adopting.adopt_chat(OPERATOR, adoption("https://chat.example/"), str(it.folder), None)
+
+
+async def test_a_stopped_tasks_chat_is_left_alone_and_what_it_says_later_wakes_nothing(it: World) -> None:
+    task = await made(it)
+    await it.settle(task)
+    await it.desk.cancel(OPERATOR, task)
+    it.clock.move(timedelta(minutes=5))
+    await it.settle(task)
+    assert [type(order).__name__ for order in paged(it).orders.values()] == ["Turn"]
+    paged(it).finish(status="working")
+    await it.settle(task)
+    it.clock.move(timedelta(hours=1))
+    await it.settle(task)
+    assert len(paged(it).turns) == 1
 
 
 async def test_a_refusal_that_only_a_person_can_mend_asks_once(it: World) -> None:

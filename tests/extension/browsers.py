@@ -25,7 +25,7 @@ from tests.support.chromium import QUIET, program
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-PATIENCE: Final = 60.0
+PATIENCE: Final = 150.0
 GECKO_ID: Final = "extension@tenuto.invalid"
 GECKO_PLACE: Final = "5a4f0c4e-7c1d-4e1b-9a68-1f6d3f0e7a11"
 SAFE: Final = None if os.geteuid() else ["--no-sandbox"]
@@ -103,7 +103,11 @@ class Browser:
         self.talk: Talk | None = None
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

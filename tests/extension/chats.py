@@ -45,7 +45,7 @@ class Chats:
         """Its state."""
         return str(self.shown(task)["task"]["state"])
 
-    def ends(self, task: str, patience: float = 120.0) -> str:
+    def ends(self, task: str, patience: float = 240.0) -> str:
         """Wait until it has ended; how."""
         until(f"the end of {task}", lambda: self.state(task) in OVER, patience)
         return self.state(task)

@@ -139,8 +139,8 @@ def _halt(seen: Seen, now: datetime) -> Interrupt | None:
     """
     snapshot = seen.snapshot
     live = snapshot.live
-    if live is None or not seen.connected:
-        return None
+    if live is None or not seen.connected or snapshot.task.agent.in_page:
+        return None  # what a chat writes is left alone: nothing of it runs here
     stopped = snapshot.task.state is TaskState.CANCELLED or slots.lingers(snapshot.task, snapshot.run.policy, now)
     if not stopped and not reconcile.outlasted(snapshot, seen.found.findings, now):
         return None

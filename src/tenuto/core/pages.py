@@ -17,13 +17,16 @@ from tenuto.core.draft import Draft
 from tenuto.model.decision import Because, Rung
 from tenuto.model.evidence import Hindered, Hindrance, PageFacts
 from tenuto.model.reconciliation import Named, Seen, Undone
-from tenuto.model.work import WaitKind
+from tenuto.model.work import Task, WaitKind
 
 LOOK: Final = timedelta(seconds=15)
 """How soon a page that is not ready is looked at again."""
 
 OPERATOR_TURN: Final = timedelta(minutes=10)
 """How long turns are held back after the person has sent one of their own."""
+
+BREATH: Final = timedelta(seconds=5)
+"""How long a page is left alone between two turns, at least."""
 
 PERSON: Final[Mapping[str, str]] = {
     "login": "its browser is not logged in there any more: log in, in the browser",
@@ -47,6 +50,11 @@ _HELD: Final[Mapping[str, str]] = {
     "unknown": "its page is not understood",
     **{state: sentence.partition(":")[0] for state, sentence in PERSON.items()},
 }
+
+
+def idle_delay(task: Task, delay: timedelta) -> timedelta:
+    """How long after a turn the next one is made; a page is left alone for a moment."""
+    return max(delay, BREATH) if task.agent.in_page else delay
 
 
 def lost(seen: Seen) -> str | None:

@@ -474,7 +474,7 @@ def _detail(said: signal.Signal | signal.NoSignal) -> str | None:
 
 def _follow(draft: Draft, said: signal.Signal | signal.NoSignal, ended: Attempt) -> None:
     """What the turn's word leads to."""
-    delay = draft.before.run.policy.idle_delay
+    delay = pages.idle_delay(draft.task, draft.before.run.policy.idle_delay)
     match said:
         case signal.Working():
             draft.change(standing=Standing.WORKING, standing_reason=said.next or said.summary or None)
