@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.ledger.world import NOW, Counting, SetClock, candidate, never, place, written
+from tests.ledger.server import Server
+from tests.ledger.world import NOW, Counting, SetClock, candidate, never, place, turn, written
 
 from tenuto.model.change import Commit, Stale
 from tenuto.model.fact import Fact, FactKind
@@ -19,6 +21,7 @@ from tenuto.store import writer
 from tenuto.store.dialect import Connection
 from tenuto.store.ledger import TableLedger
 from tenuto.store.opening import open_registry
+from tenuto.store.patience import Patient
 from tenuto.store.sqlite import Sqlite
 
 pytestmark = pytest.mark.anyio
@@ -161,3 +164,35 @@ async def test_only_what_is_durable_is_remembered(ledger: TableLedger, disk: Wat
     await written(ledger, Commit(puts=(replace(third, revision=4, attempts=2),)))
     update = next(sql for sql in disk.statements if sql.startswith("UPDATE task"))
     assert "title" in update  # another may have led in between: the row is written whole
+
+
+async def test_a_server_is_waited_for_four_times_in_a_transition(
+    postgresql: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = open_registry(postgresql.database(), SetClock(), minter=Counting())
+    assert await ledger.lead(candidate("me"), never) is not None
+    ids = Counting()
+    here = place(ids)
+    await written(ledger, Commit(puts=here.rows))
+    waits: list[str] = []
+    inside: list[Patient] = []
+    execute, together = Patient.execute, Patient.together
+
+    def told(patient: Patient, sql: Any, parameters: Any = (), /) -> Any:
+        if not inside:
+            waits.append(sql)
+        return execute(patient, sql, parameters)
+
+    @contextmanager
+    def once(patient: Patient) -> Iterator[None]:
+        waits.append("together")
+        inside.append(patient)
+        with together(patient):
+            yield
+        inside.clear()
+
+    monkeypatch.setattr(Patient, "execute", told)
+    monkeypatch.setattr(Patient, "together", once)
+    await written(ledger, turn(ids, here).commit())
+    assert waits == ["BEGIN", "together", "together", "COMMIT"]
+    await ledger.close()

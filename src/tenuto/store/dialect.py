@@ -8,6 +8,7 @@ transaction begins, and what a driver's error means.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -99,6 +100,13 @@ class Dialect(Protocol):
 
     def catch_up(self, connection: Connection) -> None:
         """Do what commits in a hurry have put off."""
+        ...
+
+    def together(self, connection: Connection) -> AbstractContextManager[object]:
+        """While it lasts, what is asked may be sent before what was asked earlier is answered.
+
+        At its end everything is answered. Whatever fails may only be told there, and nothing after it was done.
+        """
         ...
 
     def begin(self, connection: Connection) -> None: ...

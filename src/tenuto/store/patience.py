@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 #: How often overdue statements are looked for, in seconds.
@@ -34,9 +35,19 @@ class Patient:
         return bool(self._connection.closed or self._connection.broken)
 
     def execute(self, sql: Any, parameters: Any = (), /) -> Any:
-        self.due = time.monotonic() + self._patience
+        before, self.due = self.due, time.monotonic() + self._patience
         try:
             return self._connection.execute(sql, parameters)
+        finally:
+            self.due = before
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Send what is executed in here without waiting for each answer; they are all there at its end."""
+        self.due = time.monotonic() + self._patience
+        try:
+            with self._connection.pipeline():
+                yield
         finally:
             self.due = None
 

@@ -6,6 +6,7 @@ takes the lease waits for the commit under way, and the commit after it is refus
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
 
@@ -94,6 +95,10 @@ class Postgresql:
 
     def catch_up(self, connection: Connection) -> None:
         """Nothing was put off."""
+
+    def together(self, connection: Connection) -> AbstractContextManager[object]:
+        """One way to the server and back for all of it."""
+        return connection.together() if isinstance(connection, Patient) else nullcontext()
 
     def begin(self, connection: Connection) -> None:
         connection.execute("BEGIN", ())

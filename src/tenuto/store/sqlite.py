@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from urllib.parse import quote
 
@@ -24,6 +25,7 @@ PATIENCE = 10.0
 CARRIED_OVER = 1000
 APPLICATION = 0x54454E55
 
+_EACH_BY_ITSELF: AbstractContextManager[object] = nullcontext()
 _INDEXES = {", ".join(f"{column.table.name}.{column.name}" for column in index.columns): index.name for index in UNIQUE}
 _UNIQUE = "UNIQUE constraint failed: "
 _FULL = {"SQLITE_FULL", "SQLITE_READONLY_DBMOVED", "SQLITE_CANTOPEN"}
@@ -108,6 +110,10 @@ class Sqlite:
     def catch_up(self, connection: Connection) -> None:
         """Carry the log over, so that it is written from its beginning again: syncing one that grows takes longer."""
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def together(self, connection: Connection) -> AbstractContextManager[object]:
+        """A call into a library is answered when it returns."""
+        return _EACH_BY_ITSELF
 
     def begin(self, connection: Connection) -> None:
         self._still_there()

@@ -31,10 +31,9 @@ from tenuto.model.command import Armed, Command
 from tenuto.model.evidence import Sighting
 from tenuto.model.fact import Fact, FactKind
 from tenuto.model.faults import IllegalMove
-from tenuto.model.ids import CommandId
 from tenuto.model.lifecycle import CommandState
 from tenuto.store import tables
-from tenuto.store.dialect import Connection, Dialect, Parameters, Texts
+from tenuto.store.dialect import Connection, Cursor, Dialect, Parameters, Texts
 from tenuto.store.rows import Cell, Shape, at, document, moment, read_document
 
 #: A clock that stands this much before the last event has gone back.
@@ -134,6 +133,7 @@ class Transactions:
         self._written: dict[str, dict[str, tuple[int, tuple[Any, ...]]]] = {name: {} for name in self._updates}
         self._event = texts.of(_ADD_EVENT, tables.EVENT.columns).sql
         self._hold = texts.of(_ADD_HOLD, ("scope", "command_id")).sql
+        self._guards = {name: texts.of(guard).sql for name, guard in _GUARDS.items()}
         self._free = texts.of(_FREE).sql
         self._epoch, self._last_event = texts.of(_EPOCH).sql, texts.of(_LAST).sql
 
@@ -182,37 +182,50 @@ class Transactions:
             rows.clear()
 
     def write(self, connection: Connection, prepared: Prepared, epoch: int | None, now: datetime) -> Committed:
-        """Write all of it at `now` under `epoch`; Refusal when it may not be, IllegalMove when it never may."""
+        """Write all of it at `now` under `epoch`; Refusal when it may not be, IllegalMove when it never may.
+
+        What is asked first is asked together, and so is all that is written: a server is waited for twice.
+        """
         commit = prepared.commit
-        fenced = self.fence(connection, epoch)
-        if commit.key is not None:
-            self._know(connection, commit.key, now)
-        if commit.valid_until is not None and now > commit.valid_until:
-            raise Refusal(Stale("what was seen is too old to act on"))
-        for guard in commit.guards:
-            found = self._one(connection, _GUARDS[guard.table], {"id": guard.id})
-            if found is None or found[0] != guard.revision:
-                raise Refusal(Stale(f"{guard.table} {guard.id}"))
-        for command_id in commit.frees:
-            connection.execute(self._free, (command_id,))
-        armed = self._put_all(connection, prepared, fenced)
-        for scope, command_id in commit.holds:
-            self._take(connection, scope, command_id)
-        n = self._record(connection, prepared.facts, fenced, now)
-        if commit.key is not None:
-            self._remember(connection, commit.key, now)
+        with self._dialect.together(connection):
+            asked = [connection.execute(self._epoch, ()), connection.execute(self._last_event, ())]
+            asked += [connection.execute(self._guards[guard.table], (guard.id,)) for guard in commit.guards]
+            # To their ends, and before anything is refused: a statement that is not over holds on to what it has seen.
+            leads, last, *looks = [cursor.fetchall() for cursor in asked]
+            fenced = _leading(leads, epoch)
+            n, before = _after(last, now)
+            if commit.key is not None:
+                self._know(connection, commit.key, now)
+            if commit.valid_until is not None and now > commit.valid_until:
+                raise Refusal(Stale("what was seen is too old to act on"))
+            for guard, found in zip(commit.guards, looks, strict=True):
+                if not found or found[0][0] != guard.revision:
+                    raise Refusal(Stale(f"{guard.table} {guard.id}"))
+        facts: Sequence[list[Cell]] = prepared.facts
+        if facts and before - now > WENT_BACK:
+            facts = (_FACT.dump(went_back(before, now)), *facts)
+        sent: list[_Sent] = []
+        try:
+            with self._dialect.together(connection):
+                for command_id in commit.frees:
+                    connection.execute(self._free, (command_id,))
+                armed = self._put_all(connection, prepared, fenced, sent)
+                for scope, command_id in commit.holds:
+                    sent.append(hold := _Sent("hold", scope, is_hold=True))
+                    hold.cursor = connection.execute(self._hold, (scope, command_id))
+                n = self._append(connection, n, facts, fenced, now)
+                if commit.key is not None:
+                    self._remember(connection, commit.key, now)
+        except self._dialect.failure as error:
+            self._explain(error, sent)
+        for one in sent:
+            one.must_have_found()
         return Committed(n, armed)
 
     def record(self, connection: Connection, fact: Fact, epoch: int, now: datetime) -> int:
         """Append one event with the next number, and give that number."""
-        return self._append(connection, self._last(connection, now)[0], (_FACT.dump(fact),), epoch, now)
-
-    def _record(self, connection: Connection, facts: Sequence[list[Cell]], epoch: int, now: datetime) -> int:
-        """Append events with the next numbers, a clock that went back first; gives the last number."""
-        n, before = self._last(connection, now)
-        if facts and before - now > WENT_BACK:
-            facts = (_FACT.dump(went_back(before, now)), *facts)
-        return self._append(connection, n, facts, epoch, now)
+        n, _ = _after(connection.execute(self._last_event, ()).fetchall(), now)
+        return self._append(connection, n, (_FACT.dump(fact),), epoch, now)
 
     def _append(self, connection: Connection, n: int, facts: Sequence[list[Cell]], epoch: int, now: datetime) -> int:
         instant = moment(now)
@@ -220,11 +233,6 @@ class Transactions:
             n += 1
             connection.execute(self._event, (epoch, n, instant, *fact))
         return n
-
-    def _last(self, connection: Connection, now: datetime) -> tuple[int, datetime]:
-        """The number and the moment of the last event; 0 and now before the first."""
-        last = connection.execute(self._last_event, ()).fetchone()
-        return (0, now) if last is None else (int(last[0]), at(last[1]))
 
     def _one(self, connection: Connection, statement: Executable, cells: Parameters = _NOTHING) -> Any:
         sentence = self._sql.of(statement)
@@ -236,10 +244,7 @@ class Transactions:
 
     def fence(self, connection: Connection, epoch: int | None) -> int:
         """The epoch, if it leads; Refusal when another does."""
-        leads = connection.execute(self._epoch, ()).fetchone()
-        if epoch is None or leads is None or leads[0] != epoch:
-            raise Refusal(NotLeader(0 if leads is None else int(leads[0])))
-        return epoch
+        return _leading(connection.execute(self._epoch, ()).fetchall(), epoch)
 
     def _know(self, connection: Connection, key: Key, now: datetime) -> None:
         known = self._one(connection, _KEY, {"scope": key.scope, "key": key.key})
@@ -259,7 +264,7 @@ class Transactions:
         }
         self._add(connection, _ADD_KEY, cells)
 
-    def _put_all(self, connection: Connection, prepared: Prepared, epoch: int) -> tuple[Armed, ...]:
+    def _put_all(self, connection: Connection, prepared: Prepared, epoch: int, sent: list[_Sent]) -> tuple[Armed, ...]:
         armed = []
         sightings: dict[tuple[str, str], Sighting] = {}
         for row, name, sql, cells, _ in prepared.puts:
@@ -267,11 +272,8 @@ class Transactions:
                 if row.epoch != epoch:
                     raise Refusal(NotLeader(epoch))
                 armed.append(Armed(row))
-            try:
-                if connection.execute(sql, cells).rowcount != 1:
-                    raise Refusal(Stale(f"{name} {row.id}"))
-            except self._dialect.failure as error:
-                self._explain(error, f"{name} {row.id}")
+            sent.append(put := _Sent(name, row.id))
+            put.cursor = connection.execute(sql, cells)
             if isinstance(row, Sighting):
                 sightings[row.task_id, row.subject] = row
         for sighting in sightings.values():
@@ -293,22 +295,56 @@ class Transactions:
         before = self._one(connection, _COMMAND_STATE, {"id": command.id})
         return before is None or before[0] != CommandState.ARMED.value
 
-    def _take(self, connection: Connection, scope: str, command_id: CommandId) -> None:
-        try:
-            connection.execute(self._hold, (scope, command_id))
-        except self._dialect.failure as error:
-            if self._dialect.taken(error) is not None:
-                raise Refusal(Busy(scope)) from error
-            self._explain(error, f"hold {scope}")
-
-    def _explain(self, error: Exception, what: str) -> NoReturn:
-        """Raise what a driver's error means for the row it came from."""
-        taken = self._dialect.taken(error)
-        if taken is not None:
-            raise Refusal(Stale(what) if taken.key else Busy(taken.name)) from error
-        if self._dialect.refused(error):
-            raise IllegalMove(f"the registry refuses {what}: {error}") from error
+    def _explain(self, error: Exception, sent: Sequence[_Sent]) -> NoReturn:
+        """Raise what a driver's error means for the row it came from: the first that was not written."""
+        for one in sent:
+            if one.written:
+                one.must_have_found()
+                continue
+            taken = self._dialect.taken(error)
+            if taken is not None:
+                busy = Busy(one.id if one.is_hold else taken.name)
+                raise Refusal(Stale(str(one)) if taken.key and not one.is_hold else busy) from error
+            if self._dialect.refused(error):
+                raise IllegalMove(f"the registry refuses {one}: {error}") from error
+            break
         raise error
+
+
+class _Sent:
+    """A row on its way, and what came back for it once that is known."""
+
+    __slots__ = ("cursor", "id", "is_hold", "name")
+
+    def __init__(self, name: str, id_: str, *, is_hold: bool = False) -> None:
+        self.name = name
+        self.id = id_
+        self.is_hold = is_hold
+        self.cursor: Cursor | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.id}"
+
+    @property
+    def written(self) -> bool:
+        return self.cursor is not None and self.cursor.rowcount >= 0
+
+    def must_have_found(self) -> None:
+        """Refusal when it replaced nothing: another revision stands there."""
+        if self.cursor is None or self.cursor.rowcount != 1:
+            raise Refusal(Stale(str(self)))
+
+
+def _leading(leads: list[Any], epoch: int | None) -> int:
+    """The epoch, if it is the one that leads; Refusal when another does."""
+    if epoch is None or not leads or leads[0][0] != epoch:
+        raise Refusal(NotLeader(int(leads[0][0]) if leads else 0))
+    return epoch
+
+
+def _after(last: list[Any], now: datetime) -> tuple[int, datetime]:
+    """The number and the moment of the last event; 0 and now before the first."""
+    return (int(last[0][0]), at(last[0][1])) if last else (0, now)
 
 
 def _place(row: Row) -> int:
