@@ -145,15 +145,25 @@ def test_an_overloaded_service_is_tried_again_and_is_no_limit(tmp_path: Path) ->
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
 def test_a_full_session_is_handed_over_to_a_fresh_one(tmp_path: Path, agent: str) -> None:
-    steps: list[Step] = [tool(agent, "one"), Say(WORKING), *[Fail(400, body=FULL[agent])] * 1, Say(DONE)]
-    with staged(tmp_path, agent, steps) as (stage, model, tasks):
+    before: list[Step] = [tool(agent, "one"), Say(WORKING)] if agent == "codex" else []
+    with staged(tmp_path, agent, [*before, Fail(400, body=FULL[agent]), Say(DONE)]) as (stage, model, tasks):
         tasks.append(task := stage.run())
         shown = ended(stage, task)
-        assert outcomes(shown) == ["turn_end", "hindered", "turn_end"], stage.told(task)
-        assert stage.logged() == ["one"]
+        assert outcomes(shown)[-2:] == ["hindered", "turn_end"], stage.told(task)
+        assert stage.logged() == ["one"] * (agent == "codex")
         old, new = rows(stage, "SELECT * FROM conversation WHERE task_id = ? ORDER BY opened_at", task)
         assert (old["state"], new["parent"]) == ("superseded", old["id"])
         last = model.asked[-1]
         assert any("taking over work that was begun in another conversation" in text for text in last.words)
         assert any("Keep the log" in text for text in last.words)
         assert len(last.results) == 0, "it is another session"
+
+
+def test_a_program_that_shortens_its_own_memory_goes_on_in_its_session(tmp_path: Path) -> None:
+    steps: list[Step] = [tool("claude", "one"), Say(WORKING), Fail(400, body=FULL["claude"]), Say("So far."), Say(DONE)]
+    with staged(tmp_path, "claude", steps) as (stage, model, tasks):
+        tasks.append(task := stage.run())
+        shown = ended(stage, task)
+        assert outcomes(shown) == ["turn_end", "turn_end"], stage.told(task)
+        assert len(shown["conversations"]) == 1
+        assert model.left == ()

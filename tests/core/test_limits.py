@@ -159,7 +159,14 @@ def test_an_unknown_reset_stays_unknown_and_the_ladder_is_climbed_to_its_cap() -
     assert spans == [*POLICY.limit_unknown, POLICY.limit_unknown[-1], POLICY.limit_unknown[-1]]
 
 
-def test_a_reset_that_has_passed_already_is_not_believed() -> None:
+def test_a_reset_that_has_passed_while_nobody_looked_is_over_and_no_riddle() -> None:
+    assert b.LIVE.live_at is not None
+    passed = b.LIVE.live_at + (b.NOW - b.LIVE.live_at) / 2
+    row = b.settled(worked(), ended(hindered(resets_at=passed))).one(UsageLimit)
+    assert (row.resets_at, row.until) == (passed, passed + POLICY.limit_buffer)
+
+
+def test_a_reset_before_its_turn_began_is_not_believed() -> None:
     row = b.settled(worked(), ended(hindered(resets_at=b.NOW - b.H))).one(UsageLimit)
     assert row.resets_at is None
     assert row.until == b.NOW + POLICY.limit_unknown[0]

@@ -50,7 +50,7 @@ def follow(draft: Draft, held: Hindered, account: str | None, **facts: Any) -> A
 def _limited(draft: Draft, held: Hindered, account: str | None, ended: Attempt) -> None:
     policy = draft.before.run.policy
     draft.change(standing=Standing.HINDERED, standing_reason=held.text[:500])
-    row = limits.met(draft, account or f"{draft.task.agent.adapter}", held)
+    row = limits.met(draft, account or f"{draft.task.agent.adapter}", held, ended.live_at)
     if row.met >= policy.limit_tries and row.met % policy.limit_tries == 0:
         question = f"{limits.sentence(row)}. It is waited for again and again; shall it go on waiting?"
         draft.wait(WaitKind.HUMAN, question[:2000], attempt=ended.id)

@@ -77,12 +77,17 @@ def of_wait(snapshot: Snapshot, wait: Wait, now: datetime) -> tuple[Finding, ...
     return (LimitMoved(wait, moment, sentence(limit)),) if moment != wait.until else ()
 
 
-def met(draft: Draft, account: str, hindered: Hindered) -> UsageLimit:
-    """A turn met a limit: the account's row is made, or moved, and this task waits for it."""
+def met(draft: Draft, account: str, hindered: Hindered, since: datetime | None) -> UsageLimit:
+    """A turn that began at `since` met a limit: the account's row is made, or moved, and this task waits for it.
+
+    A reset is believed that lies after that beginning, though it may have passed by now; an older one says nothing.
+    """
     policy, now, name = draft.before.run.policy, draft.now, hindered.name or UNNAMED
     known = next((row for row in draft.snapshot.limits if (row.account, row.name) == (account, name)), None)
     times = known.met + 1 if known is not None else 1
-    resets = hindered.resets_at if hindered.resets_at is not None and hindered.resets_at > now else None
+    resets = hindered.resets_at
+    if resets is not None and resets <= (since or now):
+        resets = None
     if resets is not None:
         until = resets + policy.limit_buffer
     else:

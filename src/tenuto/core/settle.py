@@ -204,7 +204,9 @@ def _acknowledge(draft: Draft, command: Command, evidence: str) -> None:
 def _accounted(draft: Draft, seen: Seen, evidence: Observation) -> None:
     """Whose usage the turn takes and what model it is, as far as that is told: limits are the account's."""
     told = evidence.facts.proof.get("model") if isinstance(evidence.facts, CommandFacts) else None
-    account, model = seen.account or draft.task.account, told or draft.task.model
+    agent = draft.task.agent
+    apart = f"{agent.adapter}@{agent.carrier}" if agent.keeps_session else None  # nobody here can tell whose it is
+    account, model = seen.account or draft.task.account or apart, told or draft.task.model
     if (account, model) != (draft.task.account, draft.task.model):
         draft.change(account=account, model=model)
 
