@@ -372,7 +372,7 @@ async def test_answers_are_as_described(api: Api, it: World) -> None:
     (command, *_) = it.desk.commands(task_id=task)
     places = {"task": task, "run": it.desk.task(task).run_id, "command": command.id}
     for name, verb in VERBS.items():
-        if not verb.mutates and "{chain}" not in verb.route.path and name != "chain.unit":
+        if not verb.mutates and "{chain}" not in verb.route.path and name not in ("chain.unit", "session.list"):
             said = (await api.get(verb.route.path.format(**places))).json()
             assert set(schema.TELLS[name]) <= set(said), name
     said = (await api.post(f"/tasks/{task}/pause")).json()
