@@ -258,6 +258,7 @@ async def test_the_cap_of_reviews_leaves_a_blocker_and_stops_the_chain(it: World
     assert "not yet" in chain.units()["u1"]["blocker"]["blocked_on"]
     assert (len(chain.links), chain.chain.state) == (2, ChainState.OPEN)
     assert "chain advance" in chain.reason
+    assert any(item.kind == "chain" and "not yet" in item.question for item in it.desk.attention())
     await chain.later(3600)
     assert len(chain.links) == 2, "it is never forced"
     await it.desk.chains.advance(OPERATOR, chain.id)
@@ -315,6 +316,8 @@ async def test_a_merge_past_the_wrapper_is_seen_and_reported(it: World, outside:
     assert chain.units()["u1"]["state"] == "done"
     (item,) = [one for one in it.desk.attention() if one.task_id == task]
     assert "merged by somebody else" in item.question
+    await it.desk.answer(OPERATOR, task, "I have seen it")
+    assert not [one for one in it.desk.attention() if one.task_id == task]
     assert [link.unit for link in chain.links] == ["u1", "u2"]
 
 
@@ -351,9 +354,22 @@ async def test_closed_without_a_merge_asks_a_person(it: World, outside: Outside)
     outside.forge.change(1, state=PullState.CLOSED)
     await chain.later(31)
     assert "closed without being merged" in chain.reason
+    assert any("reopen it" in item.question for item in it.desk.attention())
     assert len(chain.links) == 1
     await it.desk.chains.advance(OPERATOR, chain.id)
     assert chain.links[0].outcome is Outcome.FAILED
+
+
+async def test_a_chain_that_is_stopped_merges_nothing_more_and_leaves_it_open(it: World, outside: Outside) -> None:
+    chain = await merging_chain(it, outside)
+    await chain.hand_in()
+    await chain.gated()
+    await it.desk.chains.stop(OPERATOR, chain.id, "enough")
+    await chain.said()
+    await chain.later(31)
+    assert (outside.forge.asked, chain.proposal.state) == ([], ProposalState.TURNED_DOWN)
+    assert (chain.links[0].outcome, len(chain.links)) == (Outcome.FAILED, 1)
+    assert outside.forge.requests[1].state is PullState.OPEN
 
 
 async def test_where_the_operator_merges_nothing_is_merged_before_that_is_asked(it: World, outside: Outside) -> None:

@@ -29,6 +29,7 @@ from tenuto.model.work import (
     TextKind,
     Wait,
     WaitKind,
+    Wake,
     WakeKind,
 )
 
@@ -70,7 +71,11 @@ def verbs(snapshot: Snapshot) -> dict[str, control.Outcome]:
 def test_a_task_that_is_over_takes_no_verb(state: TaskState) -> None:
     over = b.with_task(b.with_wait(), state=state, paused_at=b.NOW, stalled_at=b.NOW)
     for name, outcome in verbs(over).items():
-        assert refused(outcome).rung is Rung.TERMINAL, name
+        if name != "answer":
+            assert refused(outcome).rung is Rung.TERMINAL, name
+    assert refused(verbs(replace(over, waits=()))["answer"]).rung is Rung.TERMINAL
+    seen = done(control.answer(over, over.waits[0], "seen", "sam", b.NOW, b.new))
+    assert (seen.one(Wait).closed_by, seen.all(Message), seen.all(Wake)) == ("sam", [], []), "it is settled, not told"
     assert control.cancel(over, "sam", "", b.NOW, b.new) is None
 
 

@@ -142,8 +142,13 @@ def open_wait(
 def answer(snapshot: Snapshot, wait: Wait, body: str, by: str, now: datetime, new: New) -> Outcome:
     """Resolve a wait with an answer, which rides in the next prompt; the task is woken.
 
-    An ambiguous command of the turn the question was about is released with the answer as its verdict.
+    An ambiguous command of the turn the question was about is released with the answer as its verdict. A question that
+    was put about a task that is over is settled by the answer, which nobody is left to be told.
     """
+    if snapshot.task.terminal and any(wait.id == other.id for other in snapshot.waits):
+        seen = Draft(snapshot, now, new)
+        seen.close_wait(wait, by)
+        return seen.commit()
     if because := _over(snapshot):
         return because
     draft = Draft(snapshot, now, new)

@@ -127,7 +127,8 @@ class Advance:
             case Settled(counted, recorded, commit, _) if (
                 not asked and (why := self._merging.given_up(chain, recorded)) is not None
             ):
-                return await self._books.put(replace(counted, look_at=None, reason=why[:2000]), commit, why)
+                stopped = replace(counted, look_at=None, reason=why[:2000], asks=why[:2000])
+                return await self._books.put(stopped, commit, why)
             case Settled(counted, recorded, commit, _) if recorded.outcome is Outcome.GIVEN_UP and not asked:
                 why = f"task {link.task_id} was stopped by a person; to go on: tenuto chain advance {chain.id}"
                 return await self._books.put(replace(counted, look_at=None, reason=why), commit, why)

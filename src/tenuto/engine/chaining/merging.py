@@ -42,7 +42,7 @@ from tenuto.model.forge import (
     Unreachable,
 )
 from tenuto.model.ids import ChainId, CommandId
-from tenuto.model.lifecycle import CommandEvent, CommandState, ProposalEvent, ProposalState
+from tenuto.model.lifecycle import ChainState, CommandEvent, CommandState, ProposalEvent, ProposalState
 from tenuto.model.merging import Mandate, Proposal, Review
 from tenuto.model.snapshot import Role
 
@@ -216,7 +216,12 @@ class Merging:
                 await self.proposals.turn_down(chain, proposal, "it was closed without being merged")
                 return None
             why = f"pull request {proposal.number} was closed without being merged; reopen it, or: tenuto chain advance"
-            return await self._books.wait(chain, Commit(), f"{why} {chain.id}", PERSON)
+            return await self._books.wait(replace(chain, asks=f"{why} {chain.id}"), Commit(), why, PERSON)
+        if chain.asks is not None:
+            chain = replace(chain, asks=None)
+        if chain.state is not ChainState.OPEN:
+            await self.proposals.turn_down(chain, proposal, f"the chain is {chain.state}; it is left open")
+            return None
         if (halt := self.stopped()) is not None:
             return await self._books.wait(
                 chain, Commit(), f"pull request {proposal.number} is open; {halt}", OUT_OF_ORDER
