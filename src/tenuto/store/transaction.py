@@ -204,22 +204,22 @@ class Transactions:
         facts: Sequence[list[Cell]] = prepared.facts
         if facts and before - now > WENT_BACK:
             facts = (_FACT.dump(went_back(before, now)), *facts)
-        sent: list[_Sent] = []
+        sent: list[Cursor] = []
         try:
             with self._dialect.together(connection):
                 for command_id in commit.frees:
                     connection.execute(self._free, (command_id,))
                 armed = self._put_all(connection, prepared, fenced, sent)
-                for scope, command_id in commit.holds:
-                    sent.append(hold := _Sent("hold", scope, is_hold=True))
-                    hold.cursor = connection.execute(self._hold, (scope, command_id))
+                for hold in commit.holds:
+                    sent.append(connection.execute(self._hold, hold))  # noqa: PERF401 - one that fails leaves those before it
                 n = self._append(connection, n, facts, fenced, now)
                 if commit.key is not None:
                     self._remember(connection, commit.key, now)
         except self._dialect.failure as error:
-            self._explain(error, sent)
-        for one in sent:
-            one.must_have_found()
+            self._explain(error, prepared, sent)
+        for place, cursor in enumerate(sent):
+            if cursor.rowcount != 1:
+                raise Refusal(Stale(_named(prepared, place)))
         return Committed(n, armed)
 
     def record(self, connection: Connection, fact: Fact, epoch: int, now: datetime) -> int:
@@ -264,16 +264,15 @@ class Transactions:
         }
         self._add(connection, _ADD_KEY, cells)
 
-    def _put_all(self, connection: Connection, prepared: Prepared, epoch: int, sent: list[_Sent]) -> tuple[Armed, ...]:
+    def _put_all(self, connection: Connection, prepared: Prepared, epoch: int, sent: list[Cursor]) -> tuple[Armed, ...]:
         armed = []
         sightings: dict[tuple[str, str], Sighting] = {}
-        for row, name, sql, cells, _ in prepared.puts:
+        for row, _, sql, cells, _ in prepared.puts:
             if isinstance(row, Command) and self._arms(connection, row):
                 if row.epoch != epoch:
                     raise Refusal(NotLeader(epoch))
                 armed.append(Armed(row))
-            sent.append(put := _Sent(name, row.id))
-            put.cursor = connection.execute(sql, cells)
+            sent.append(connection.execute(sql, cells))
             if isinstance(row, Sighting):
                 sightings[row.task_id, row.subject] = row
         for sighting in sightings.values():
@@ -295,44 +294,32 @@ class Transactions:
         before = self._one(connection, _COMMAND_STATE, {"id": command.id})
         return before is None or before[0] != CommandState.ARMED.value
 
-    def _explain(self, error: Exception, sent: Sequence[_Sent]) -> NoReturn:
-        """Raise what a driver's error means for the row it came from: the first that was not written."""
-        for one in sent:
-            if one.written:
-                one.must_have_found()
-                continue
-            taken = self._dialect.taken(error)
-            if taken is not None:
-                busy = Busy(one.id if one.is_hold else taken.name)
-                raise Refusal(Stale(str(one)) if taken.key and not one.is_hold else busy) from error
-            if self._dialect.refused(error):
-                raise IllegalMove(f"the registry refuses {one}: {error}") from error
-            break
+    def _explain(self, error: Exception, prepared: Prepared, sent: Sequence[Cursor]) -> NoReturn:
+        """Raise what a driver's error means for the first row or hold that was not written."""
+        for n, cursor in enumerate(sent):
+            if cursor.rowcount < 0:
+                break
+            if cursor.rowcount == 0:
+                raise Refusal(Stale(_named(prepared, n))) from error
+        else:
+            n = len(sent)
+        count, holds = len(prepared.puts), prepared.commit.holds
+        if n >= count + len(holds):
+            raise error
+        taken = self._dialect.taken(error)
+        if taken is not None:
+            what = Busy(taken.name if n < count else holds[n - count][0])
+            raise Refusal(Stale(_named(prepared, n)) if taken.key and n < count else what) from error
+        if self._dialect.refused(error):
+            raise IllegalMove(f"the registry refuses {_named(prepared, n)}: {error}") from error
         raise error
 
 
-class _Sent:
-    """A row on its way, and what came back for it once that is known."""
-
-    __slots__ = ("cursor", "id", "is_hold", "name")
-
-    def __init__(self, name: str, id_: str, *, is_hold: bool = False) -> None:
-        self.name = name
-        self.id = id_
-        self.is_hold = is_hold
-        self.cursor: Cursor | None = None
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.id}"
-
-    @property
-    def written(self) -> bool:
-        return self.cursor is not None and self.cursor.rowcount >= 0
-
-    def must_have_found(self) -> None:
-        """Refusal when it replaced nothing: another revision stands there."""
-        if self.cursor is None or self.cursor.rowcount != 1:
-            raise Refusal(Stale(str(self)))
+def _named(prepared: Prepared, n: int) -> str:
+    """The n-th of a commit's rows and holds, in the order in which they are written."""
+    if n < len(prepared.puts):
+        return f"{prepared.puts[n].name} {prepared.puts[n].row.id}"
+    return f"hold {prepared.commit.holds[n - len(prepared.puts)][0]}"
 
 
 def _leading(leads: list[Any], epoch: int | None) -> int:
