@@ -20,7 +20,7 @@ def it(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory)
 
 
 JOURNAL = """(async () => {
-  const { Journal, OldEpoch, OtherRegistry } = await import('/background/journal.js');
+  const { Journal, OldEpoch, OtherRegistry } = await import(chrome.runtime.getURL('background/journal.js'));
   const name = `test-${crypto.randomUUID()}`;
   const journal = await Journal.open({ name });
   const told = { incarnation: journal.incarnation };
@@ -32,7 +32,7 @@ JOURNAL = """(async () => {
   told.marks = [...new Set(race.filter((one) => typeof one === 'string'))];
   told.order = [];
   await journal.claim(entry('c-2'));
-  const steps = ['accepted', 'ended', 'begun', 'begun', 'failed', 'ended', 'accepted', 'accepted', 'begun', 'ended', 'failed'];
+  const steps = 'accepted ended begun begun failed ended accepted accepted begun ended failed'.split(' ');
   for (const mark of steps) {
     told.order.push([mark, (await journal.mark('c-2', mark, { proof: { [mark]: '1' } })) !== null]);
   }
@@ -80,9 +80,9 @@ def test_a_place_is_taken_once_and_marks_go_one_way(it: Page) -> None:
 
 
 HOUR = """(async () => {
-  const { Journal } = await import('/background/journal.js');
-  const { Hands } = await import('/background/hands.js');
-  const { Link } = await import('/background/link.js');
+  const { Journal } = await import(chrome.runtime.getURL('background/journal.js'));
+  const { Hands } = await import(chrome.runtime.getURL('background/hands.js'));
+  const { Link } = await import(chrome.runtime.getURL('background/link.js'));
   const journal = await Journal.open({ name: `hour-${crypto.randomUUID()}` });
   const real = globalThis.setTimeout.bind(globalThis);
   const realNow = Date.now;
@@ -100,7 +100,8 @@ HOUR = """(async () => {
   const pages = {
     epochs: new Map([[1, 'e']]), order: asked('order'), open: asked('open'), find: asked('find'),
     script: asked('script'),
-    inject: asked('inject'), message: asked('message'), get: async () => null, close: async () => {}, there: async () => true,
+    inject: asked('inject'), message: asked('message'), get: async () => null,
+    close: async () => {}, there: async () => true,
     session: async () => 's', keep: async () => {}, ours: async () => false,
   };
   let tries = 0;

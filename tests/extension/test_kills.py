@@ -63,7 +63,7 @@ def killed(it: Chats, victim: str, chance: random.Random) -> bool:
 
 @pytest.mark.parametrize("kind", ["chromium", "firefox"])
 def test_a_few_kills(kind: str, tmp_path: Path) -> None:
-    chance = random.Random(7)  # noqa: S311 - the same moments each time
+    chance = random.Random(7)
     with chats(tmp_path, kind) as it:
         for victim in ("background", "tab"):
             killed(it, victim, chance)
@@ -74,7 +74,7 @@ def test_a_few_kills(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["chromium", "firefox"])
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_a_hundred_kills(kind: str, victim: str, tmp_path: Path) -> None:
-    chance = random.Random(f"{kind} {victim}")  # noqa: S311
+    chance = random.Random(f"{kind} {victim}")
     with chats(tmp_path, kind) as it:
         ended = sum(killed(it, victim, chance) for _ in range(100))
     assert ended >= 50, f"only {ended} of 100 came to their end by themselves"
@@ -85,7 +85,7 @@ def test_a_hundred_kills(kind: str, victim: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["chromium"])
 def test_fifty_conversations_in_one_browser(kind: str, tmp_path: Path) -> None:
     with chats(tmp_path, kind) as it:
-        it.lab.answers(lambda prompt: answering(1)(prompt))
+        it.lab.answers(answering(1))
         tasks = [it.run(f"Chat number {number}.") for number in range(50)]
         for task in tasks:
             assert it.ends(task, 1800) == "completed"
