@@ -85,7 +85,7 @@ EXAMPLES: dict[str, wire.Frame] = {
     "revoke": wire.Revoke(COMMAND, 8, "it was revoked before it began"),
     "revoked": wire.Revoked(COMMAND),
     "too_late": wire.TooLate(COMMAND, Mark.BEGUN),
-    "inquire": wire.Inquire(41, (wire.Subject(COMMAND, "send", 8, TASK, ATTEMPT),)),
+    "inquire": wire.Inquire(41, (wire.Subject(COMMAND, "send", 8, TASK, ATTEMPT),), (wire.Target(TALK, PAGE),)),
     "observation": wire.Observation(
         subject=COMMAND,
         seen_at=NOW,
