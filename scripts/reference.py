@@ -24,7 +24,7 @@ from typing import Any
 
 from sqlalchemy import CheckConstraint
 
-from tenuto.model.evidence import Ending, Rank
+from tenuto.model.evidence import Asking, Ending, Hindered, Rank
 from tenuto.model.fact import FactKind
 from tenuto.model.ids import AttemptId, CommandId, TaskId
 from tenuto.model.policy import POLICY, Policy
@@ -392,7 +392,7 @@ def wire(words: Words) -> list[str]:
     for name, kind in frames.FRAMES.items():
         page += [f"### {name}", "", *_told(kind), ""]
     page += ["## Values within frames", ""]
-    for part in (frames.Entry, frames.Subject, frames.Target, frames.CommandSeen, Ending):
+    for part in (frames.Entry, frames.Subject, frames.Target, frames.CommandSeen, Asking, Ending, Hindered):
         page += [f"### {part.__name__}", "", *_told(part), ""]
     return page[:-1]
 
