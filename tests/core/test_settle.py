@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.support import builders as b
 
-from tenuto.core import wake
+from tenuto.core import settle, wake
+from tenuto.core.draft import Draft
 from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
 from tenuto.model.evidence import Cut, Mark, Presence, WorkspaceKind
 from tenuto.model.fact import FactKind
@@ -521,3 +522,11 @@ def test_a_missing_workspace_counts_nothing() -> None:
         snapshot, b.ended(b.SEND, "status: working\nsummary: s"), b.workspace(None, WorkspaceKind.MISSING)
     )
     assert after.task.progress.without == 4
+
+
+def test_a_steer_that_carried_no_words_any_more_asks_for_no_turn() -> None:
+    """Its message may have been dropped meanwhile: then nothing is left that would want one."""
+    snapshot = replace(b.IDLE, messages=(), wakes=())
+    draft = Draft(snapshot, b.NOW, b.new)
+    settle.untaken(draft, replace(b.SUBMITTED, kind=CommandKind.STEER))
+    assert draft.commit() is None

@@ -150,6 +150,14 @@ async def test_a_job_that_ends_well_moves_the_clock_of_progress(it: World) -> No
     assert row.stalled_at is not None
 
 
+async def test_the_plan_and_the_jobs_of_its_session_are_shown_by_their_names(it: World) -> None:
+    tools(it).said = {"plan": b.PLAN, "jobs": (b.JOB,)}
+    task = await bound(it)
+    (session,) = (await call(it, "observe.list", task=task))["tools"]
+    assert session["plan"] == {"id": b.PLAN.id, "state": "active", "steps": 3, "done": 1}
+    assert [job["id"] for job in session["jobs"]] == [b.JOB.id]
+
+
 async def test_attention_says_each_thing_once_and_what_it_leaves_out(it: World) -> None:
     """SV-17: a question and a loud health of one task are one item; quiet tasks are none."""
     task = await bound(it)

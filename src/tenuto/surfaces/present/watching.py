@@ -51,7 +51,12 @@ def session(facts: ToolFacts) -> dict[str, Any]:
         "run": facts.run,
         "plan": None
         if facts.plan is None
-        else {"state": facts.plan.state.value, "steps": facts.plan.steps, "done": facts.plan.done},
+        else {
+            "id": facts.plan.id,
+            "state": facts.plan.state.value,
+            "steps": facts.plan.steps,
+            "done": facts.plan.done,
+        },
         "calls": [
             {
                 "id": call.id,
