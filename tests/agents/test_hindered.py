@@ -17,7 +17,8 @@ import pytest
 from tests.support.agents import DONE, WORKING, Stage
 from tests.support.scripted_model import Call, Fail, Late, Say, ScriptedModel, Step
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(900)
+PATIENCE = 300.0
 CODEX = (
     "-c", "approval_policy='\"never\"'", "-c", "sandbox_mode='\"danger-full-access\"'",
     "-c", "model_providers.scripted.request_max_retries=0", "-c", "model_providers.scripted.stream_max_retries=0",
@@ -78,7 +79,7 @@ def rows(stage: Stage, sentence: str, *values: str) -> list[sqlite3.Row]:
 def ended(stage: Stage, task: str) -> dict[str, Any]:
     """Everything about a task, once it is over."""
     over = "SELECT 1 FROM task WHERE id = ? AND ended_at IS NOT NULL"
-    stage.home.until("its end", lambda: bool(rows(stage, over, task)), patience=120)
+    stage.home.until("its end", lambda: bool(rows(stage, over, task)), patience=PATIENCE)
     return stage.shown(task)
 
 
@@ -99,10 +100,10 @@ def test_br_082_all_tasks_of_the_account_wait_for_the_reset_and_go_on_once_each(
     open_ = "SELECT 1 FROM wait WHERE kind = 'limit' AND closed_at IS NULL"
     with staged(tmp_path, agent, steps, **more) as (stage, model, tasks):
         tasks.append(task := stage.run())
-        stage.home.until("the limit", lambda: bool(rows(stage, open_)))
+        stage.home.until("the limit", lambda: bool(rows(stage, open_)), PATIENCE)
         asked = len(model.asked)
         tasks.append(other := stage.run("Another piece of work.\n"))
-        stage.home.until("both wait", lambda: len(rows(stage, open_)) == 2)
+        stage.home.until("both wait", lambda: len(rows(stage, open_)) == 2, PATIENCE)
         (limit,) = stage.home.json("limits")["limits"]
         assert limit["resets_at"] is not None
         assert {one["task"] for one in limit["waiting"]} == {task, other}

@@ -18,7 +18,8 @@ import pytest
 from tests.support.agents import DONE, WORKING, Stage, block
 from tests.support.scripted_model import Call, Say, ScriptedModel, Step
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(900)
+PATIENCE = 300.0
 AGENT = Path(__file__).parent.parent / "support" / "acp_agent.py"
 CODEX = ("-c", "approval_policy='\"on-request\"'", "-c", "sandbox_mode='\"read-only\"'")
 Steps = list[dict[str, Any]]
@@ -74,14 +75,14 @@ def permissions(stage: Stage, task: str) -> list[sqlite3.Row]:
 
 def asked(stage: Stage, task: str, times: int = 1) -> sqlite3.Row:
     """The newest question of a task, once it has asked so often."""
-    stage.home.until("the question", lambda: len(permissions(stage, task)) >= times)
+    stage.home.until("the question", lambda: len(permissions(stage, task)) >= times, PATIENCE)
     return permissions(stage, task)[0]
 
 
 def ended(stage: Stage, task: str) -> dict[str, Any]:
     """Everything about a task, once it is over."""
     over = "SELECT 1 FROM task WHERE id = ? AND ended_at IS NOT NULL"
-    stage.home.until("its end", lambda: bool(rows(stage, over, task)), patience=120)
+    stage.home.until("its end", lambda: bool(rows(stage, over, task)), patience=PATIENCE)
     return stage.shown(task)
 
 
@@ -136,7 +137,7 @@ def test_words_alone_are_no_answer_and_the_supervisor_may_die_while_it_is_asked(
         assert len(shown["attempts"]) == 1
         assert len(permissions(stage, task)) == 1
         left = "SELECT count(*) FROM token WHERE revoked_at IS NULL AND (task_id = ? OR name = ?)"
-        stage.home.until("no token is left", lambda: rows(stage, left, task, task)[0][0] == 0)
+        stage.home.until("no token is left", lambda: rows(stage, left, task, task)[0][0] == 0, PATIENCE)
 
 
 def test_br_105_an_answer_to_a_turn_that_died_says_so_and_the_next_turn_asks_anew(tmp_path: Path) -> None:
@@ -183,7 +184,7 @@ def test_br_103_nobody_answers_for_long_no_program_is_kept_waiting_and_the_quest
         tasks.append(task := stage.run())
         row = asked(stage, task)
         over = "SELECT 1 FROM attempt WHERE task_id = ? AND ended_at IS NOT NULL"
-        stage.home.until("the turn's end", lambda: bool(rows(stage, over, task)))
+        stage.home.until("the turn's end", lambda: bool(rows(stage, over, task)), PATIENCE)
         assert stage.logged() == ["sweep:no"]
         assert stage.shown(task)["task"]["ended_at"] is None
         assert not stage.carrying("TENUTO_TASK", task), "waiting for a person costs no running program"
