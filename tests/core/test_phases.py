@@ -19,7 +19,7 @@ from tenuto.core.phases import Names, undoes, undone
 from tenuto.engine.chaining.watching import Watch
 from tenuto.model.forge import NoPull, PullFacts, PullState, Unreachable
 from tenuto.model.ids import ChainId, PhaseId, TaskId
-from tenuto.model.lifecycle import PhaseState
+from tenuto.model.lifecycle import PHASE, PhaseState
 from tenuto.model.phase import Landed, Landing, Looked, Phase
 from tenuto.model.worktree import Base
 from tenuto.transports.workspace.hand import Hand
@@ -142,6 +142,8 @@ class Story:
         watch = Watch(GitHistory(Hand()), str(self.at.clone), BASE)
         found = await watch.look(self.phases, self.begun, self.seen, NOW)
         assert not isinstance(found, str), (found, self.told)
+        for was, now in zip(self.phases, found.phases, strict=True):
+            assert was.state is now.state or (was.state, now.state) in PHASE.pairs, (was, now)
         self.phases, self.seen = list(found.phases), found.base
         for one in self.phases:
             counts = one.state is PhaseState.MERGED
@@ -215,6 +217,19 @@ def test_a_branch_that_is_gone_without_its_work_is_closed_and_opens_again_with_i
     story.at.push("work-1")
     two, seen = asyncio.run(looked(story.at, one, story.begun, seen))
     assert two[0].state is PhaseState.OPEN
+
+
+def test_one_that_landed_and_was_reverted_between_two_looks_is_a_move_that_rows_may_make(tmp_path: Path) -> None:
+    story = Story(remote(tmp_path), random.Random(1))
+    story.open()
+    story.merge(1, "squash")
+    story.revert(1)
+    (one,), seen = asyncio.run(looked(story.at, story.phases, story.begun, None))
+    assert one.state is PhaseState.REVERTED
+    assert (PhaseState.OPEN, one.state) in PHASE.pairs
+    story.reapply(1)
+    (two,), _ = asyncio.run(looked(story.at, [one], story.begun, seen))
+    assert (two.state, two.undone_by) == (PhaseState.MERGED, ())
 
 
 def test_a_death_between_a_merge_and_its_record_is_made_good_by_number(tmp_path: Path) -> None:

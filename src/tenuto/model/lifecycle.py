@@ -362,13 +362,16 @@ PHASE = Lifecycle[PhaseState, PhaseEvent](
         PhaseState.OPEN: {
             PhaseEvent.MERGED: PhaseState.MERGED,
             PhaseEvent.CLOSED: PhaseState.CLOSED,
+            PhaseEvent.REVERTED: PhaseState.REVERTED,
         },
         PhaseState.CLOSED: {
             PhaseEvent.REOPENED: PhaseState.OPEN,
             PhaseEvent.MERGED: PhaseState.MERGED,
+            PhaseEvent.REVERTED: PhaseState.REVERTED,
         },
         PhaseState.MERGED: {
             PhaseEvent.REVERTED: PhaseState.REVERTED,
+            PhaseEvent.REOPENED: PhaseState.OPEN,
         },
         PhaseState.REVERTED: {
             PhaseEvent.REOPENED: PhaseState.OPEN,

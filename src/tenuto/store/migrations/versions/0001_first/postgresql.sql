@@ -827,7 +827,7 @@ CREATE FUNCTION phase_moves() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'phase: no such move' USING ERRCODE = 'check_violation'; END $$
 ;;
 CREATE TRIGGER phase_moves BEFORE UPDATE OF state ON phase FOR EACH ROW
-WHEN (NEW.state <> OLD.state AND NOT ((OLD.state = 'closed' AND NEW.state = 'merged') OR (OLD.state = 'closed' AND NEW.state = 'open') OR (OLD.state = 'merged' AND NEW.state = 'reverted') OR (OLD.state = 'open' AND NEW.state = 'closed') OR (OLD.state = 'open' AND NEW.state = 'merged') OR (OLD.state = 'reverted' AND NEW.state = 'merged') OR (OLD.state = 'reverted' AND NEW.state = 'open')))
+WHEN (NEW.state <> OLD.state AND NOT ((OLD.state = 'closed' AND NEW.state = 'merged') OR (OLD.state = 'closed' AND NEW.state = 'open') OR (OLD.state = 'closed' AND NEW.state = 'reverted') OR (OLD.state = 'merged' AND NEW.state = 'open') OR (OLD.state = 'merged' AND NEW.state = 'reverted') OR (OLD.state = 'open' AND NEW.state = 'closed') OR (OLD.state = 'open' AND NEW.state = 'merged') OR (OLD.state = 'open' AND NEW.state = 'reverted') OR (OLD.state = 'reverted' AND NEW.state = 'merged') OR (OLD.state = 'reverted' AND NEW.state = 'open')))
 EXECUTE FUNCTION phase_moves()
 ;;
 CREATE FUNCTION event_stays() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -826,7 +826,7 @@ WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'kept' AND NEW.state = 'gone')
 BEGIN SELECT RAISE(ABORT, 'worktree: no such move'); END
 ;;
 CREATE TRIGGER phase_moves BEFORE UPDATE OF state ON phase FOR EACH ROW
-WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'closed' AND NEW.state = 'merged') OR (OLD.state = 'closed' AND NEW.state = 'open') OR (OLD.state = 'merged' AND NEW.state = 'reverted') OR (OLD.state = 'open' AND NEW.state = 'closed') OR (OLD.state = 'open' AND NEW.state = 'merged') OR (OLD.state = 'reverted' AND NEW.state = 'merged') OR (OLD.state = 'reverted' AND NEW.state = 'open'))
+WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'closed' AND NEW.state = 'merged') OR (OLD.state = 'closed' AND NEW.state = 'open') OR (OLD.state = 'closed' AND NEW.state = 'reverted') OR (OLD.state = 'merged' AND NEW.state = 'open') OR (OLD.state = 'merged' AND NEW.state = 'reverted') OR (OLD.state = 'open' AND NEW.state = 'closed') OR (OLD.state = 'open' AND NEW.state = 'merged') OR (OLD.state = 'open' AND NEW.state = 'reverted') OR (OLD.state = 'reverted' AND NEW.state = 'merged') OR (OLD.state = 'reverted' AND NEW.state = 'open'))
 BEGIN SELECT RAISE(ABORT, 'phase: no such move'); END
 ;;
 CREATE TRIGGER event_stays BEFORE UPDATE ON event FOR EACH ROW
