@@ -655,11 +655,10 @@ class History(Protocol):
 class Forge(Protocol):
     """A host of one repository. Every method may block, and is called off the wheel's thread; none of them raises.
 
-    `over`: seconds after a merge was asked for in which it may still come true; later, one that the host has not made
-    is not made any more.
-    """
-
-    over: float
+    @property
+    def over(self) -> float:
+        """Seconds in which a merge that was asked for may still come true; one that was not made by then never is."""
+        ...
 
     def base(self, branch: str | None) -> BaseFacts | Unreachable:
         """The branch that changes are merged to (None: the default one, as it is called now), and its commit."""
