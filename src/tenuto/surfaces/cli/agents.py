@@ -36,7 +36,7 @@ def listed(context: typer.Context, as_json: AsJson = False) -> int:
 
 
 @agent.command("test")
-def tested(
+def tried(
     context: typer.Context,
     name: Annotated[
         str,
