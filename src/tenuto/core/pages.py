@@ -140,7 +140,7 @@ def _limit(draft: Draft, seen: Seen, facts: PageFacts) -> None:
         return
     when = f", until {facts.resets}" if facts.resets else ""
     held = Hindered(Hindrance.LIMIT, f"its page says that the usage is spent{when}", resets_at=facts.resets_at)
-    limits.met(draft, seen.account, held)
+    limits.met(draft, seen.account, held, None)
 
 
 def refused(draft: Draft, finding: Undone) -> bool:
