@@ -653,7 +653,7 @@ class History(Protocol):
 
 
 class Forge(Protocol):
-    """A host of one repository. Every method may block, and is called off the wheel's thread; none of them raises.
+    """A host of one repository. Every method may block, and is called off the wheel's thread; none of them raises."""
 
     @property
     def over(self) -> float:
