@@ -53,22 +53,21 @@ def test_a_turn_is_taken_once_answered_and_has_a_lasting_address(lab: Lab, page:
     assert lab.pressed() == []
 
 
-@pytest.mark.parametrize(
-    "variant,seen",
-    [
+def test_the_same_conversation_in_each_markup(lab: Lab, page: Page) -> None:
+    """Open pages follow at once."""
+    lab.look(send_when_empty="disabled")
+    identity = lab.seed([Past("user", "one"), Past("assistant", "two")])
+    page.goto(lab.conversation_url(identity))
+    for variant, seen in (
         ("section", "section[data-turn=user]"),
         ("article", "article[data-turn=user]"),
         ("fallback", "[data-content-search-unit-key$=':user']"),
         ("roles", "[data-user-message-bubble]"),
         ("unknown", "x-message[kind=q]"),
-    ],
-)
-def test_the_same_conversation_in_each_markup(lab: Lab, page: Page, variant: str, seen: str) -> None:
-    lab.look(variant=variant, send_when_empty="disabled")
-    identity = lab.seed([Past("user", "one"), Past("assistant", "two")])
-    page.goto(lab.conversation_url(identity))
-    page.wait_for_selector(seen)
-    assert page.locator(seen).count() == 1
+    ):
+        lab.look(variant=variant)
+        page.wait_for_selector(seen)
+        assert page.locator(seen).count() == 1
     assert page.locator("[data-testid=send-button]").is_disabled()
 
 
@@ -106,7 +105,7 @@ def test_time_out_keeps_the_turn_and_late_hides_it(lab: Lab, page: Page) -> None
 
 
 def test_mid_stream_a_second_turn_is_a_steer_and_stop_stops(lab: Lab, page: Page) -> None:
-    lab.answers(lambda prompt: Answer("x" * 100, pieces=100, pace=0.2))
+    lab.answers(lambda prompt: Answer("x" * 900, pieces=900, pace=0.1))
     identity = lab.seed([])
     page.goto(lab.conversation_url(identity))
     send(page, "first")

@@ -30,11 +30,16 @@ def lab(site: Lab) -> Lab:
     return site
 
 
+@pytest.fixture(scope="session")
+def tab(chromium: Chromium) -> Page:
+    return chromium.open()
+
+
 @pytest.fixture
-def page(lab: Lab, chromium: Chromium) -> Iterator[Page]:
-    page = chromium.open()
-    yield page
-    page.close()
+def page(lab: Lab, tab: Page) -> Page:
+    """The one tab; what an earlier test had in it is gone with its document."""
+    tab.goto("about:blank")
+    return tab
 
 
 Opened = Callable[..., tuple[Script, str]]

@@ -146,7 +146,7 @@ def test_what_is_over_the_limit_is_refused_at_once(lab: Lab, opened: Opened) -> 
 
 
 def test_steering_adds_a_turn_to_the_one_under_way(lab: Lab, opened: Opened) -> None:
-    lab.answers(lambda prompt: Answer("x" * 60, pieces=60, pace=0.1) if "aside" not in prompt else Answer(BLOCK))
+    lab.answers(lambda prompt: Answer("x" * 900, pieces=900, pace=0.1) if "aside" not in prompt else Answer(BLOCK))
     script, address = opened()
     first = script.send(address)
     first.wait("accepted")
@@ -162,7 +162,7 @@ def test_steering_adds_a_turn_to_the_one_under_way(lab: Lab, opened: Opened) -> 
 
 @pytest.mark.parametrize("steerable", [True, False])
 def test_steering_without_send_is_by_enter_once(lab: Lab, opened: Opened, steerable: bool) -> None:
-    lab.answers(lambda prompt: Answer("x" * 60, pieces=60, pace=0.1))
+    lab.answers(lambda prompt: Answer("x" * 900, pieces=900, pace=0.1))
     lab.look(steerable=steerable, send_missing=False)
     script, address = opened()
     first = script.send(address)
@@ -183,7 +183,7 @@ def test_steering_needs_our_own_turn_under_way(lab: Lab, opened: Opened) -> None
 
 
 def test_stop_is_pressed_once_when_asked(lab: Lab, opened: Opened) -> None:
-    lab.answers(lambda prompt: Answer("x" * 100, pieces=100, pace=0.2))
+    lab.answers(lambda prompt: Answer("x" * 900, pieces=900, pace=0.1))
     script, address = opened()
     first = script.send(address)
     first.wait("accepted")

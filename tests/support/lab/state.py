@@ -27,7 +27,7 @@ Fault = Literal[
     "shorten",  # the site shortens the text to `characters` before it takes it
     "approval",  # `cards` approval cards, one after another, before the answer goes on
     "reload_mid_stream",  # the page reloads itself when half of the answer is there
-    "interrupted",  # in mid answer: connection interrupted, waiting for the complete answer; then it goes on
+    "interrupted",  # in mid answer: connection interrupted, waiting for the answer; with `stalls` until `resume`
     "stall",  # the answer stops half way until `resume`
     "silent",  # the turn ends with no prose: a finished turn with an empty text
     "logs_out",  # not accepted: the session has expired, the page becomes the one of somebody unknown
@@ -312,13 +312,13 @@ class Site:
             half = piece == max(1, answer.pieces // 2)
             if half and fault == "reload_mid_stream":
                 conversation.reload += 1
-            if half and fault == "stall":
-                self.touch()
-                self.resumed.clear()
-                await self.resumed.wait()
             if fault == "interrupted":
                 turn.notice = "Connection interrupted. Waiting for the complete answer" if half else turn.notice
                 turn.notice = None if piece == answer.pieces else turn.notice
+            if half and (fault == "stall" or told.get("stalls")):
+                self.resumed.clear()
+                self.touch()
+                await self.resumed.wait()
             self.touch()
         turn.state = "done"
         conversation.answering = None

@@ -19,7 +19,7 @@ let reloads = null;
 let stream = null;
 let churning = null;
 let wasGenerating = false;
-let settledAt = 0;
+let endedAt = -Infinity;
 
 const composer = new Composer(submit, () => post('/lab/stop', { conversation: told?.conversation }));
 main.append(thread, composer.form);
@@ -78,7 +78,7 @@ function turnsNow() {
     const number = turns.length > 0 ? turns[turns.length - 1].number + 1 : 1;
     turns.push({ id: pending.id, number, role: 'user', text: pending.text, state: 'done', error: null, button: null, cards: [], notice: null, placeholder: true });
   }
-  const settled = Date.now() >= settledAt;
+  const settled = Date.now() >= endedAt + told.look.stop_gap_ms;
   return turns.map((turn, index) => ({ ...turn, settled: index < turns.length - 1 || settled }));
 }
 
@@ -92,7 +92,7 @@ function show() {
   if (!main.isConnected) document.body.replaceChildren(sidebar, main, floating);
   if (composer.form.parentElement !== main) main.append(composer.form);
   if (wasGenerating && !told.generating) {
-    settledAt = Date.now() + told.look.stop_gap_ms;
+    endedAt = Date.now();
     setTimeout(show, told.look.stop_gap_ms + 1);
   }
   wasGenerating = told.generating;
