@@ -1,8 +1,8 @@
 """The clock of durable progress, apart from any activity on a screen.
 
-External evidence (a commit, changed files, a background job that ended well) always resets the count; a line the agent reports about itself resets it
-only when it is new, only a few times in a row, and never once the task is paused for want of progress. Where the
-workspace was to be measured and could not be, the attempt neither counts nor resets.
+External evidence (a commit, changed files, a background job that ended well) always resets the count; a line the agent
+reports about itself resets it only when it is new, only a few times in a row, and never once the task is paused for
+want of progress. Where the workspace was to be measured and could not be, the attempt neither counts nor resets.
 """
 
 from __future__ import annotations

@@ -149,14 +149,14 @@ def _lists(tree: object, where: str, depth: int) -> Iterator[tuple[str, list[Map
     """The lists of objects in a tree, and objects whose values are objects, with where they stand."""
     if isinstance(tree, list):
         if tree and all(isinstance(each, dict) for each in tree):
-            yield where, list(tree)
+            yield where, list[Mapping[str, Any]](tree)
         return
     if not isinstance(tree, dict) or not depth:
         return
     if len(tree) > 0 and all(isinstance(each, dict) for each in tree.values()):
         named = [{"key": key, **each} for key, each in tree.items()]
         if is_list(named):
-            yield where, named
+            yield where, list[Mapping[str, Any]](named)
             return
     for key, each in tree.items():
         yield from _lists(each, f"{where}.{str(key)[:60]}", depth - 1)
