@@ -12,7 +12,12 @@ from tests.support.lab import Past
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.fixture(scope="module", params=["chromium", "firefox"])
+both = pytest.mark.parametrize("world", ["chromium", "firefox"], indirect=True)
+one = pytest.mark.parametrize("world", ["chromium"], indirect=True)
+"""What hangs on the supervisor and the site, and not on the browser's family."""
+
+
+@pytest.fixture(scope="module")
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chats]:
     with chats(tmp_path_factory.mktemp("chat"), request.param) as world:
         yield world
@@ -25,6 +30,7 @@ def it(world: Chats) -> Iterator[Chats]:
     world.judge()
 
 
+@both
 def test_a_task_is_driven_to_its_end_in_one_conversation(it: Chats) -> None:
     it.lab.answers(answering(3))
     task = it.run("Do three steps.")
@@ -38,6 +44,7 @@ def test_a_task_is_driven_to_its_end_in_one_conversation(it: Chats) -> None:
     assert it.lab.posts() == 3
 
 
+@both
 def test_the_background_is_ended_in_mid_turn_and_the_turn_is_seen_to_its_end(it: Chats) -> None:
     it.lab.answers(answering(2, pieces=30, pace=0.1))
     task = it.run("Work while the background is ended.")
@@ -47,6 +54,7 @@ def test_the_background_is_ended_in_mid_turn_and_the_turn_is_seen_to_its_end(it:
     assert len(it.accepted_of(task)) == 2
 
 
+@both
 def test_a_tab_that_is_closed_in_mid_turn_is_shown_again_and_nothing_is_sent_twice(it: Chats) -> None:
     it.lab.answers(answering(2, pieces=40, pace=0.1))
     task = it.run("Work while the tab is closed.")
@@ -56,6 +64,8 @@ def test_a_tab_that_is_closed_in_mid_turn_is_shown_again_and_nothing_is_sent_twi
     assert it.ends(task) == "completed"
 
 
+@pytest.mark.prove
+@both
 def test_a_lost_answer_is_never_sent_again(it: Chats) -> None:
     it.lab.answers(answering(1))
     it.lab.fault("lose_answer")
@@ -68,6 +78,7 @@ def test_a_lost_answer_is_never_sent_again(it: Chats) -> None:
     assert len(it.accepted_of(task)) == 1
 
 
+@one
 def test_who_is_logged_out_is_asked_and_no_turn_is_spent(it: Chats) -> None:
     it.lab.answers(answering(1))
     it.lab.login(False)
@@ -83,6 +94,7 @@ def test_who_is_logged_out_is_asked_and_no_turn_is_spent(it: Chats) -> None:
     assert it.ends(task) == "completed"
 
 
+@one
 def test_an_adopted_chat_that_is_full_is_left_for_a_fresh_one(it: Chats) -> None:
     words = "You've reached the maximum length for this conversation, but you can keep talking in a new chat."
     identity = it.lab.seed([Past("user", "one"), Past("assistant", "", error=words, button="Start new chat")])
@@ -95,6 +107,7 @@ def test_an_adopted_chat_that_is_full_is_left_for_a_fresh_one(it: Chats) -> None
     assert "Go on with the work" in turn.text
 
 
+@one
 def test_a_chat_that_is_there_is_adopted_and_gone_on_with(it: Chats) -> None:
     identity = it.lab.seed([Past("user", "one"), Past("assistant", "two")])
     it.lab.answers(answering(1))
@@ -106,6 +119,7 @@ def test_a_chat_that_is_there_is_adopted_and_gone_on_with(it: Chats) -> None:
     assert turn.conversation == identity
 
 
+@one
 def test_the_supervisor_is_killed_in_mid_turn_and_comes_back(it: Chats) -> None:
     it.lab.answers(answering(2, pieces=40, pace=0.1))
     task = it.run("Work while the supervisor is killed.")
@@ -116,6 +130,7 @@ def test_the_supervisor_is_killed_in_mid_turn_and_comes_back(it: Chats) -> None:
     assert len(it.accepted_of(task)) == 2
 
 
+@both
 def test_the_browser_is_killed_in_mid_turn_and_begins_again(it: Chats) -> None:
     it.lab.answers(answering(2, pieces=60, pace=0.1))
     task = it.run("Work while the browser is killed.")

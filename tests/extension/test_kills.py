@@ -61,6 +61,7 @@ def killed(it: Chats, victim: str, chance: random.Random) -> bool:
     return False
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("kind", ["chromium", "firefox"])
 def test_a_few_kills(kind: str, tmp_path: Path) -> None:
     chance = random.Random(7)
