@@ -135,6 +135,12 @@ async def test_a_chain_works_its_units_one_at_a_time_and_ends_when_all_are_done(
     assert [link.predecessor for link in chain.links] == [None, *(link.task_id for link in chain.links[:2])]
 
 
+async def test_the_same_key_is_answered_as_before_however_its_repository_is_spelled(it: World) -> None:
+    first = await started(it, 2)
+    again = await started(it, 2)
+    assert (first.id, len(again.links)) == (again.id, 1), "a URL is kept as its canonical name"
+
+
 async def test_a_task_is_handed_one_unit_and_the_authorization_never_changes(it: World) -> None:
     chain = await started(it)
     told = []

@@ -45,7 +45,7 @@ class Starting:
         """Make a chain; its first task is the first step. Raises Mistake with the field to mend."""
         if (replay := self._books.help.replay(caller, key, "chain start", asked)) is not None:
             return replay
-        asked = _checked(asked)
+        spelled, asked = asked, _checked(asked)
         await self._units.board(asked.source)
         now, new = self._books.clock.now(), self._books.mint.new
         title = (asked.title.strip() or asked.goal.strip().splitlines()[0])[:200]
@@ -84,7 +84,7 @@ class Starting:
         commit = Commit(
             puts=(run, chain, *((mandate,) if mandate is not None else ())),
             facts=facts,
-            key=self._books.help.key(caller, "chain start", key, asked, result),
+            key=self._books.help.key(caller, "chain start", key, spelled, result),
         )
         outcome = await self._books.ledger.commit(commit)
         if isinstance(outcome, Replayed):
