@@ -770,7 +770,7 @@ CREATE TRIGGER worktree_moves BEFORE UPDATE OF state ON worktree FOR EACH ROW
 WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'kept' AND NEW.state = 'gone') OR (OLD.state = 'kept' AND NEW.state = 'kept') OR (OLD.state = 'planned' AND NEW.state = 'failed') OR (OLD.state = 'planned' AND NEW.state = 'ready') OR (OLD.state = 'ready' AND NEW.state = 'gone') OR (OLD.state = 'ready' AND NEW.state = 'kept'))
 BEGIN SELECT RAISE(ABORT, 'worktree: no such move'); END;
 CREATE TRIGGER phase_moves BEFORE UPDATE OF state ON phase FOR EACH ROW
-WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'closed' AND NEW.state = 'merged') OR (OLD.state = 'closed' AND NEW.state = 'open') OR (OLD.state = 'merged' AND NEW.state = 'reverted') OR (OLD.state = 'open' AND NEW.state = 'closed') OR (OLD.state = 'open' AND NEW.state = 'merged') OR (OLD.state = 'reverted' AND NEW.state = 'merged') OR (OLD.state = 'reverted' AND NEW.state = 'open'))
+WHEN NEW.state <> OLD.state AND NOT ((OLD.state = 'closed' AND NEW.state = 'merged') OR (OLD.state = 'closed' AND NEW.state = 'open') OR (OLD.state = 'closed' AND NEW.state = 'reverted') OR (OLD.state = 'merged' AND NEW.state = 'open') OR (OLD.state = 'merged' AND NEW.state = 'reverted') OR (OLD.state = 'open' AND NEW.state = 'closed') OR (OLD.state = 'open' AND NEW.state = 'merged') OR (OLD.state = 'open' AND NEW.state = 'reverted') OR (OLD.state = 'reverted' AND NEW.state = 'merged') OR (OLD.state = 'reverted' AND NEW.state = 'open'))
 BEGIN SELECT RAISE(ABORT, 'phase: no such move'); END;
 CREATE TRIGGER event_stays BEFORE UPDATE ON event FOR EACH ROW
 WHEN 1 = 1
