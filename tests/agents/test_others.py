@@ -34,7 +34,8 @@ def staged(folder: Path, agent: str, steps: list[Step]) -> Iterator[tuple[Stage,
             stage.close(*tasks)
 
 
-@pytest.mark.parametrize("who", ["agent", pytest.param("host", marks=pytest.mark.prove)])
+@pytest.mark.prove
+@pytest.mark.parametrize("who", ["agent", "host"])
 def test_opencode_killed_in_mid_tool_is_gone_on_with_in_its_session(tmp_path: Path, who: str) -> None:
     steps: list[Step] = [tool("opencode", "began", "over", pause=6), *answers(4)]
     with staged(tmp_path, "opencode", steps) as (stage, model, tasks):
