@@ -30,7 +30,7 @@ overload_retry = [1]
 """
 LIMIT = {"type": "rate_limit_error", "message": "This request would exceed your account's rate limit."}
 OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-FULL = {
+FULL: dict[str, dict[str, Any]] = {
     "claude": {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"}},
     "codex": {"error": {"message": "exceeds the context window", "code": "context_length_exceeded"}},
 }

@@ -222,7 +222,8 @@ def test_a_text_says_when_it_resets_where_no_field_does() -> None:
 def test_what_is_overcome_hinders_nothing() -> None:
     hindering = Hindering(lambda: datetime(2026, 11, 30, tzinfo=UTC))
     hindering.hear(said.Retrying(2, 10, 1.0, "overloaded"))
-    assert hindering.retrying == "overloaded (try 2 of 10, again in 1 s)"
+    retrying = hindering.retrying
+    assert retrying == "overloaded (try 2 of 10, again in 1 s)"
     hindering.hear(said.ContextFull("full"))
     hindering.hear(said.Compacted(automatic=True))
     hindering.hear(said.Said("on it"))

@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tenuto.engine.desk import Desk
 from tenuto.model.faults import Mistake, NotFound
+from tenuto.model.foreign import Source
 from tenuto.surfaces import present, verbs
 from tenuto.surfaces.cli.entrances import (
     AgentFacts,
@@ -279,6 +280,22 @@ class FakeEntrances:
 
     def hooks_standing(self, agent: str, project: Path | None) -> Mapping[str, object]:
         return {"agent": agent, "file": "settings.json", "installed": agent == "claude", "called": None, "text": "so"}
+
+    def extension_folder(self, browser: str, folder: Path | None) -> Path:
+        self.reached.append(("extension", browser, folder))
+        return folder or self.root / browser
+
+    def foreign(self, path: Path, objective: str | None) -> Sequence[Source]:
+        self.reached.append(("foreign", path, objective))
+        return ()
+
+    def sites(self) -> Proof:
+        self.reached.append("sites")
+        return self.proof
+
+    def site_check(self, target: str, *, site: str | None, at: str | None, devtools: str | None) -> Proof:
+        self.reached.append(("site check", target, site, at, devtools))
+        return self.proof
 
     def database(self, act: str, target: Path | None, say: Callable[[str], None]) -> Proof:
         self.reached.append(("database", act, target))

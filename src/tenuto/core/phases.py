@@ -161,8 +161,8 @@ def worktree_told(branch: str, base: str, *, phases: bool) -> str:
     if phases:
         lines += [
             f"Push the branch and open one pull request into {base}. As soon as it is open, record its number with",
-            "phase_open (or: tenuto phase open --pr NUMBER), and hand off. The unit counts when that has landed; do not",
-            "wait for it.",
+            "phase_open (or: tenuto phase open --pr NUMBER), and hand off. The unit counts when that has landed; do",
+            "not wait for it.",
         ]
     return "\n".join(lines) + "\n"
 

@@ -165,9 +165,10 @@ class PageFacts:
     """What the page of a conversation shows now: coarse words and counts, never text of it.
 
     `shown` is None where nobody could be asked, False where no page shows it; then the rest says nothing. `state`,
-    `composer` and `generating` are the extension's words. `approval` is the fingerprint of a card that waits. `error` is
-    the class of an error that is shown, `stale` that it was seen together with generation. `foreign_turns` counts turns
-    of the person since our last one began, `foreign_age` is how many seconds ago the last of them was seen. `missing` are roles of the profile that were not found, or not surely.
+    `composer` and `generating` are the extension's words. `approval` is the fingerprint of a card that waits. `error`
+    is the class of an error that is shown, `stale` that it was seen together with generation. `foreign_turns` counts
+    turns of the person since our last one began, `foreign_age` is how many seconds ago the last of them was seen.
+    `missing` are roles of the profile that were not found, or not surely.
     """
 
     shown: bool | None

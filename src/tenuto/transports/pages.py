@@ -140,7 +140,7 @@ def _dated(facts: PageFacts, now: datetime) -> PageFacts:
 
 
 def _bound(profile: Mapping[str, Any], url: str) -> str | None:
-    """What the first pattern of a profile that fits an address makes of it; None for what is no lasting conversation."""
+    """What the first pattern of a profile that fits makes of an address; None for what is no lasting conversation."""
     for each in profile["urls"]:
         found = re.match(each["regex"], url, re.IGNORECASE)
         if found is None:

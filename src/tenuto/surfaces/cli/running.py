@@ -352,9 +352,7 @@ def where(chat: str | None, on: str | None) -> dict[str, object]:
     return {"on": on or (BROWSER if chat is not None else None)}
 
 
-def agent_of(
-    program: str | None, agent: str | None, *, resumable: bool, chat: str | None = None
-) -> dict[str, object]:
+def agent_of(program: str | None, agent: str | None, *, resumable: bool, chat: str | None = None) -> dict[str, object]:
     """What works on a task: a plain program, an agent by its name, or a chat by its site. Raises Failure for others."""
     if sum(each is not None for each in (program, agent, chat)) != 1:
         raise Failure("mistake", "name one of --program, --agent and --chat", field="--program")

@@ -154,9 +154,9 @@ def _lists(tree: object, where: str, depth: int) -> Iterator[tuple[str, list[Map
     if not isinstance(tree, dict) or not depth:
         return
     if len(tree) > 0 and all(isinstance(each, dict) for each in tree.values()):
-        named = [{"key": key, **each} for key, each in tree.items()]
+        named: list[Mapping[str, Any]] = [{"key": key, **each} for key, each in tree.items()]
         if is_list(named):
-            yield where, list[Mapping[str, Any]](named)
+            yield where, named
             return
     for key, each in tree.items():
         yield from _lists(each, f"{where}.{str(key)[:60]}", depth - 1)
