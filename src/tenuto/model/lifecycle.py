@@ -380,6 +380,7 @@ PHASE = Lifecycle[PhaseState, PhaseEvent](
     },
 )
 
+
 class ProposalState(StrEnum):
     OPEN = "open"
     MERGED = "merged"
