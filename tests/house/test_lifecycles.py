@@ -25,6 +25,9 @@ TERMINAL = {
     "lease": {"superseded", "ended", "abandoned"},
     "delivery": {"delivered", "dropped"},
     "chain": {"complete", "capped", "stopped"},
+    "worktree": {"gone", "failed"},
+    "phase": set(),
+    "proposal": {"merged", "turned_down"},
 }
 Table = Lifecycle[Any, Any]
 
