@@ -163,9 +163,9 @@ def judge(home: Home, storm: Storm, at: Remote, chain: str, names: list[str], ho
     assert git(at.clone, "worktree", "list").count("\n") == 0
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(480)
 def test_phases_with_a_revert_while_everybody_is_killed(tmp_path: Path) -> None:
-    chained(tmp_path, 4, 6, 3, 240)
+    chained(tmp_path, 4, 6, 3, 420)
 
 
 @pytest.mark.prove

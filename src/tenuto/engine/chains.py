@@ -298,6 +298,7 @@ class Chains:
             before = self._books.chain(chain_id).position
             stepped = await self.step(chain_id, asked=False)
             await self._clearing.round(self._books.chain(chain_id), kept=stepped.chain.position != before)
+            await self._rested(self._books.chain(chain_id))
             self._later.pop(chain_id, None)
         except (OutOfReach, StorageFull, NoSupervisor) as why:
             _LOG.info("tending %s is put off: %s", chain_id, why)
@@ -305,6 +306,13 @@ class Chains:
         except Exception:  # noqa: BLE001 - one chain's fault must not end the others' night
             _LOG.exception("tending %s failed", chain_id)
             self._later[chain_id] = self._books.clock.now() + PRESSED
+
+    async def _rested(self, chain: Chain) -> None:
+        """A chain that has ended, recorded everything and cleared its worktrees is not looked at any more."""
+        link = self._books.last(chain)
+        over = chain.state is not ChainState.OPEN and chain.base is not None and chain.look_at is not None
+        if over and link is not None and link.recorded_at is not None and not self._clearing.left(chain):
+            await self._books.put(replace(chain, look_at=None), Commit(), chain.reason or "")
 
     def _due(self, chain: Chain) -> bool:
         now = self._books.clock.now()
