@@ -91,10 +91,15 @@ class Glimpse:
         except sqlite3.Error as error:
             raise Corrupt(f"{path} cannot be opened: {error}") from None
         try:
-            self._ask(connection)
+            try:
+                self._ask(connection)
+            except sqlite3.OperationalError as error:
+                if "no such table" not in str(error):
+                    raise
+                # It is being made: between two questions all of its tables may have come.
+                if not self._empty(connection):
+                    self._ask(connection)
         except sqlite3.DatabaseError as error:
-            if "no such table" in str(error) and self._empty(connection):
-                return
             if "no such" in str(error):
                 raise UnsupportedVersion(
                     f"{path} is a registry of another version ({error}); try: tenuto db upgrade"
