@@ -80,6 +80,7 @@ def tab(browser: str, lab: Lab, extension: Path, url: str) -> Iterator[Tab]:
             yield FirefoxTab(firefox, url)
 
 
+@pytest.mark.prove  # tests/extension shows the same with everything around it
 @pytest.mark.parametrize("browser", ["chromium", "firefox"])
 def test_a_turn_goes_through_from_a_content_script(site: Lab, lab: Lab, extension: Path, browser: str) -> None:
     lab.answers(lambda prompt: Answer("Work.\n\n```tenuto\nstatus: working\n```\n"))
