@@ -158,13 +158,3 @@ def test_a_full_session_is_handed_over_to_a_fresh_one(tmp_path: Path, agent: str
         assert any("taking over work that was begun in another conversation" in text for text in last.words)
         assert any("Keep the log" in text for text in last.words)
         assert len(last.results) == 0, "it is another session"
-
-
-def test_a_program_that_shortens_its_own_memory_goes_on_in_its_session(tmp_path: Path) -> None:
-    steps: list[Step] = [tool("claude", "one"), Say(WORKING), Fail(400, body=FULL["claude"]), Say("So far."), Say(DONE)]
-    with staged(tmp_path, "claude", steps) as (stage, model, tasks):
-        tasks.append(task := stage.run())
-        shown = ended(stage, task)
-        assert outcomes(shown) == ["turn_end", "turn_end"], stage.told(task)
-        assert len(shown["conversations"]) == 1
-        assert model.left == ()
