@@ -73,7 +73,7 @@ class Chats:
 
     def kill_supervisor(self) -> None:
         """As a crash does it."""
-        pid = int(self.home.json("status")["supervisor"]["pid"])
+        pid = int(self.home.json("status")["pid"])
         os.kill(pid, signal.SIGKILL)
 
     def start_supervisor(self) -> None:
