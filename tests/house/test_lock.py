@@ -13,10 +13,7 @@ EXTRAS = {
     "acp": ["acp"],
     "github": ["githubkit"],
     "mcp": ["mcp.server", "mcp.client.streamable_http"],
-    "notify": ["apprise"],
-    "otel": ["opentelemetry.sdk.metrics", "opentelemetry.exporter.otlp.proto.http.metric_exporter"],
     "postgres": ["psycopg"],
-    "top": ["textual.app"],
 }
 
 NAME = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?")
@@ -71,4 +68,4 @@ def test_what_an_extra_brings_can_be_imported_together_with_the_rest(extra: str)
 
 def test_no_extra_is_forgotten(root: Path) -> None:
     told = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
-    assert set(told["project"]["optional-dependencies"]) == {*EXTRAS, "windows"}
+    assert set(told["project"]["optional-dependencies"]) == {*EXTRAS}

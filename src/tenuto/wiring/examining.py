@@ -35,8 +35,6 @@ EXTRAS = {
     "psycopg": "postgres",
     "mcp": "mcp",
     "acp": "acp",
-    "textual": "top",
-    "apprise": "notify",
     "githubkit": "github",
 }
 
