@@ -1,11 +1,11 @@
 /**
- * When to look again: soon after something changed, never more often than a twenty-fifth of the time allows, and now and
+ * When to look again: soon after something changed, never more often than a fiftieth of the time allows, and now and
  * then in any case. An observer is armed for one change at a time, so a page that changes ten thousand times a second
  * costs no more than a quiet one. Timers of a hidden page come late; then the observer alone is trusted.
  */
 
 const SOONEST = 60;
-const SHARE = 25;
+const SHARE = 50;
 
 export class Pulse {
   /** @param {Document} page */
