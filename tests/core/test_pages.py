@@ -15,7 +15,7 @@ from tenuto.engine.desk import Order
 from tenuto.model.command import Accepted, Armed, Outcome, Unsent
 from tenuto.model.conversation import Conversation
 from tenuto.model.decision import Rung
-from tenuto.model.evidence import Mark, Observation, PageFacts, Rank
+from tenuto.model.evidence import Mark, Observation, PageFacts, Presence, Rank
 from tenuto.model.faults import Mistake, Refused
 from tenuto.model.ids import TaskId
 from tenuto.model.lifecycle import LeaseState, TaskState
@@ -269,6 +269,23 @@ async def test_a_stopped_tasks_chat_is_left_alone_and_what_it_says_later_wakes_n
     it.clock.move(timedelta(hours=1))
     await it.settle(task)
     assert len(paged(it).turns) == 1
+
+
+async def test_a_browser_that_is_away_when_its_supervisor_comes_back_has_forgotten_nothing(it: World) -> None:
+    task = await made(it)
+    await it.settle(task)
+    (command,) = paged(it).turns
+    known = paged(it).journal[command]
+    nobody = replace(known, mark=Mark.NONE, performer=Presence.UNKNOWN, agent=Presence.UNKNOWN, proof={})
+    paged(it).journal[command] = replace(nobody, unreachable="ext:browser is not connected")
+    assert await held(it, task) is Rung.LIVE
+    assert it.ledger.waits(10, task_id=task) == ()
+    paged(it).journal[command] = known
+    paged(it).finish(status="complete", evidence="done")
+    await it.settle(task)
+    row = it.ledger.task(task)
+    assert row is not None
+    assert row.state is TaskState.COMPLETED
 
 
 async def test_a_refusal_that_only_a_person_can_mend_asks_once(it: World) -> None:

@@ -141,11 +141,11 @@ def of_command(command: Command, facts: CommandFacts, seen: Observation, *, over
         return _after_verdict(command, facts, seen)
     match facts.mark:
         case Mark.NONE:
+            if facts.unreachable is not None:
+                # The silence of who is away means nothing, whatever was seen of it before.
+                return (Living(command, orphaned=False, unsure=True, away=facts.unreachable),)
             if command.submitted_at is not None:
                 return _contradicted(command, facts, "its journal is gone although it was seen to begin")
-            if facts.unreachable is not None:
-                # The silence of who is away means nothing.
-                return (Living(command, orphaned=False, unsure=True, away=facts.unreachable),)
             # Launched by this very executor: its host may be about to claim. By anyone else: nobody may any more.
             return (Living(command, orphaned=False),) if facts.launched_here else (MayYetBegin(command),)
         case Mark.REVOKED:
