@@ -27,7 +27,7 @@ from tenuto.model.decision import (
     Sampled,
     StartTask,
 )
-from tenuto.model.evidence import Mark, Presence, WorkspaceKind
+from tenuto.model.evidence import Mark, Observation, PageFacts, Presence, Rank, WorkspaceKind
 from tenuto.model.ids import ConversationId, WakeId
 from tenuto.model.lifecycle import CommandState, RunState, TaskState
 from tenuto.model.policy import POLICY
@@ -72,14 +72,15 @@ HOLDS: dict[str, Seen] = {
     "executor": seen(DUE, connected=False),
     "evidence": seen(DUE, b.workspace(None, WorkspaceKind.MISSING)),
     "tool": seen(b.with_tools(DUE), b.tools(calls=(b.CALL,))),
+    "page": seen(DUE, Observation("ext:one", Rank.PAGE, b.TALK.id, b.NOW, PageFacts(shown=True, state="generating"))),
     "fence": seen(CUT),
     "cap": seen(b.with_task(DUE, max_attempts=1)),
 }
-NAMES = {rung: name for name, rung in vars(rungs).items() if callable(rung) and rung in rungs.CONTINUE}
+BY_NAME = {rung.__name__: rung for rung in rungs.CONTINUE}
 
 
 def test_every_rung_of_the_ladder_has_its_world_in_order() -> None:
-    assert [NAMES[rung] for rung in rungs.CONTINUE] == list(HOLDS)
+    assert list(BY_NAME) == list(HOLDS)
 
 
 @pytest.mark.parametrize("name", HOLDS)
@@ -98,7 +99,7 @@ def test_without_the_rung_something_else_is_decided(name: str, monkeypatch: pyte
     world = HOLDS[name]
     ladder = "JUDGE" if name == "claim" else "CONTINUE"
     with_it = decide.decide(world, b.NOW)
-    rung = getattr(rungs, name)
+    rung = BY_NAME[name]
     if ladder == "JUDGE":
         monkeypatch.setattr(decide, "_judge", decide._continue)
         with_it = decide.decide(world, b.NOW)
@@ -113,7 +114,7 @@ def test_no_claim_is_judged_past_the_rungs_of_judging(name: str, monkeypatch: py
     claimed = replace(world, snapshot=b.claimed(snapshot=world.snapshot))
     assert decide.first(rungs.JUDGE, claimed, b.NOW) is not None
     assert not isinstance(decide.decide(claimed, b.NOW).intent, RunCheck)
-    kept = tuple(rung for rung in rungs.JUDGE if rung is not getattr(rungs, name))
+    kept = tuple(rung for rung in rungs.JUDGE if rung is not BY_NAME[name])
     assert decide.first(kept, claimed, b.NOW) is None
 
 
@@ -130,7 +131,7 @@ PASSED_ANYWAY = PASSED_ONCE | {"human", "dependency", "stalled", "cap"}
 @pytest.mark.parametrize("name", HOLDS)
 @pytest.mark.parametrize("anyway", [False, True])
 def test_what_asking_passes(name: str, anyway: bool) -> None:
-    because = decide.first([getattr(rungs, name)], asking(HOLDS[name], anyway=anyway), b.NOW)
+    because = decide.first([BY_NAME[name]], asking(HOLDS[name], anyway=anyway), b.NOW)
     assert (because is None) == (name in (PASSED_ANYWAY if anyway else PASSED_ONCE))
 
 

@@ -35,7 +35,8 @@ def item(it: World, origin: str, **more: Any) -> dict[str, Any]:
 
 async def take(it: World, *items: dict[str, Any], caller: Caller = OPERATOR, **more: Any) -> Any:
     params = {"source": "cws abc", "items": list(items), "agent": {"adapter": "played", "argv": ["agent"]}} | more
-    return await verbs.call(it.desk, caller, "import", params, None)
+    told = await verbs.call(it.desk, caller, "import", params, None)
+    return told["result"]
 
 
 async def test_what_is_imported_is_paused_manual_and_bound_to_what_worked_on_it(it: World) -> None:

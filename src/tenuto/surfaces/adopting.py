@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from tenuto.engine.adopting import Adoption
-from tenuto.engine.desk import Caller, Desk
+from tenuto.engine.desk import Caller, Desk, Done
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume
 from tenuto.surfaces import present
 from tenuto.surfaces.parameters import Answer, Argument, Label, Params, Path, Title, Variable, Verb
@@ -90,7 +90,7 @@ async def _adopt_chat(desk: Desk, caller: Caller, params: AdoptedChat, key: str 
 
 async def _called(desk: Desk, caller: Caller, params: Called, key: str | None) -> Answer:
     task_id = await desk.hooking.told(caller, params.adapter, params.event, params.session)
-    return {"task": task_id}
+    return present.done("hook.tell", Done({"task": task_id}))
 
 
 VERBS: Mapping[str, Verb] = {

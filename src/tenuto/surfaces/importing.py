@@ -7,11 +7,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from tenuto.engine.desk import Caller, Desk
+from tenuto.engine.desk import Caller, Desk, Done
 from tenuto.engine.importing import MOST, Import
 from tenuto.model.faults import Mistake
 from tenuto.model.foreign import Item
 from tenuto.model.work import Agent
+from tenuto.surfaces import present
 from tenuto.surfaces.parameters import Answer, Argument, Label, Params, Path, Title, Variable, Verb, moment, no_nul
 
 Told = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(no_nul)]
@@ -70,7 +71,8 @@ async def _import(desk: Desk, caller: Caller, params: Importing, key: str | None
     done = await desk.importing.take(caller, asked, key)
     told = [{"origin": one.origin, "task": one.task_id, "why": one.why} for one in done.became]
     made = sum(1 for one in done.became if one.task_id is not None and one.why is None)
-    return {"run": done.run_id, "made": made, "items": told}
+    answer = present.done("import", Done({"run": done.run_id, "made": made}))
+    return answer | {"result": answer["result"] | {"items": told}}
 
 
 VERBS: Mapping[str, Verb] = {

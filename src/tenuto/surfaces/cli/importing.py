@@ -100,7 +100,7 @@ def _sent(
     answer = this.door.change("import", params, f"{key}-{before}" if key is not None else None)
     return [
         {"origin": get(row, "origin"), "task": get(row, "task"), "why": get(row, "why")}
-        for row in rows(answer.get("items"))
+        for row in rows(get(answer, "result", "items"))
     ]
 
 

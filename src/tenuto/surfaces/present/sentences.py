@@ -195,6 +195,8 @@ DEEDS: Mapping[str, str] = {
     "run.create": "made task",
     "task.spawn": "spawned task",
     "session.adopt": "adopted as task",
+    "import": "imported into run",
+    "hook.tell": "heard of task",
     "chat.adopt": "adopted as task",
     "task.ready": "readiness is recorded for",
     "chain.start": "a chain is begun with",
