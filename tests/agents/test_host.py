@@ -7,12 +7,13 @@ import sys
 import time
 from pathlib import Path
 
+from tenuto.transports.agents import folder as folder_of
 from tenuto.transports.agents import host
 
 
 def started(folder: Path, idle: float) -> subprocess.Popen[bytes]:
-    (folder / host.TOKEN_FILE).write_text("a-token-that-opens-nothing\n", "ascii")
-    (folder / host.TOKEN_FILE).chmod(0o600)
+    (folder / folder_of.TOKEN_FILE).write_text("a-token-that-opens-nothing\n", "ascii")
+    (folder / folder_of.TOKEN_FILE).chmod(0o600)
     argv = [
         sys.executable, "-m", "tenuto.transports.agents.host", "--folder", str(folder), "--name", "t-1", "--adapter",
         "claude", "--connect", str(folder / "nobody.sock"), "--env-file", str(folder / "env"), "--idle", str(idle),
@@ -23,14 +24,14 @@ def started(folder: Path, idle: float) -> subprocess.Popen[bytes]:
 def test_a_host_that_nobody_needs_goes_by_itself(tmp_path: Path) -> None:
     one = started(tmp_path, 0.5)
     assert one.wait(60) == 0
-    assert (tmp_path / host.JOURNAL / "incarnation").exists()
+    assert (tmp_path / folder_of.JOURNAL / "incarnation").exists()
 
 
 def test_a_second_host_leaves_the_journal_to_the_first(tmp_path: Path) -> None:
     first = started(tmp_path, 600)
     try:
         end = time.monotonic() + 60
-        while not (tmp_path / host.JOURNAL / "incarnation").exists():
+        while not (tmp_path / folder_of.JOURNAL / "incarnation").exists():
             assert first.poll() is None
             assert time.monotonic() < end
             time.sleep(0.05)

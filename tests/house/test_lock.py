@@ -1,6 +1,7 @@
 """The lock pins everything by content, and belongs to the inputs that lie beside it."""
 
 import importlib
+import json
 import re
 import runpy
 import tomllib
@@ -69,3 +70,10 @@ def test_what_an_extra_brings_can_be_imported_together_with_the_rest(extra: str)
 def test_no_extra_is_forgotten(root: Path) -> None:
     told = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
     assert set(told["project"]["optional-dependencies"]) == {*EXTRAS}
+
+
+def test_every_program_of_the_tests_is_in_their_lock(root: Path) -> None:
+    wanted = json.loads((root / "tests" / "node" / "package.json").read_text("utf-8"))
+    locked = json.loads((root / "tests" / "node" / "package-lock.json").read_text("utf-8"))["packages"]
+    names = {**wanted.get("devDependencies", {}), **wanted.get("optionalDependencies", {})}
+    assert {name: locked.get(f"node_modules/{name}", {}).get("version") for name in names} == names

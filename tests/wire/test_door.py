@@ -25,8 +25,9 @@ from tenuto.surfaces.http.door import Door
 from tenuto.surfaces.http.feed import Feed
 from tenuto.transports import wire
 from tenuto.transports.bridge import Bridge
-from tenuto.transports.executor_side.connecting import connector, token_file
+from tenuto.transports.executor_side.connecting import connector
 from tenuto.transports.executor_side.peer import Denied
+from tenuto.transports.executor_side.token import token_file
 
 pytestmark = pytest.mark.anyio
 PAIRED = "chrome-extension://" + "abcdefghijklmnop" * 2

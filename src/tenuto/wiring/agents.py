@@ -18,8 +18,8 @@ from tenuto.model.snapshot import Role
 from tenuto.ports import Clock, Ledger, Minter
 from tenuto.transports.agents.local import LocalAgents
 from tenuto.transports.bridge import Bridge
-from tenuto.transports.executor_side.connecting import token_file
 from tenuto.transports.executor_side.peer import Denied
+from tenuto.transports.executor_side.token import token_file
 
 BY = "supervisor"
 

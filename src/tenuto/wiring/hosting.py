@@ -20,10 +20,11 @@ from tenuto.model.faults import Mistake
 from tenuto.model.ids import CommandId
 from tenuto.ports import Clock, Fuse, NoFuse
 from tenuto.transports import processes, wire
-from tenuto.transports.executor_side.connecting import connector, token_file
+from tenuto.transports.executor_side.connecting import connector
 from tenuto.transports.executor_side.keeping import Keeping
 from tenuto.transports.executor_side.peer import Me, Peer
 from tenuto.transports.executor_side.programs import Programs
+from tenuto.transports.executor_side.token import token_file
 from tenuto.transports.host.executor import HostExecutor
 from tenuto.wiring.world import SystemClock
 

@@ -28,19 +28,15 @@ from tenuto.transports.agents import events
 from tenuto.transports.agents.adapters import ADAPTERS
 from tenuto.transports.agents.clock import HostClock
 from tenuto.transports.agents.conversing import Conversing, Eyes
+from tenuto.transports.agents.folder import IDLE, JOURNAL, LOCK, TOKEN_FILE
 from tenuto.transports.agents.stops import Stops
 from tenuto.transports.executor_side.carrying import Carrying
-from tenuto.transports.executor_side.connecting import connector, token_file
+from tenuto.transports.executor_side.connecting import connector
 from tenuto.transports.executor_side.keeping import Keeping
 from tenuto.transports.executor_side.peer import Me, Peer
+from tenuto.transports.executor_side.token import token_file
 
 _LOG = logging.getLogger("tenuto.agent")
-TOKEN_FILE: Final = "token"  # noqa: S105 - the name of a file
-LOCK: Final = "host.lock"
-JOURNAL: Final = "journal"
-IDLE: Final = 900.0
-"""Seconds without a turn after which a host goes; the next turn starts another."""
-
 ANOTHER: Final = 3
 """The exit code of a host that found another one at its journal."""
 

@@ -24,9 +24,9 @@ from tenuto.model.ids import TaskId
 from tenuto.model.work import Agent
 from tenuto.ports import Clock, Order
 from tenuto.transports import processes, wire
-from tenuto.transports.agents import host as hosts
 from tenuto.transports.agents.adapters import ADAPTERS, Adapter
 from tenuto.transports.agents.conversing import left_of
+from tenuto.transports.agents.folder import IDLE, JOURNAL, TOKEN_FILE
 from tenuto.transports.bridge import Bridge
 from tenuto.transports.executor_side.carrying import performer_of
 from tenuto.transports.host import environment, journal, objection, whereabouts
@@ -58,7 +58,7 @@ class LocalAgents:
         token: Token,
         *,
         adapters: Mapping[str, Adapter] = ADAPTERS,
-        idle: float = hosts.IDLE,
+        idle: float = IDLE,
     ) -> None:
         self.bridge = bridge
         self.folder = folder
@@ -109,7 +109,7 @@ class LocalAgents:
             if executor.connected():
                 return True
             place = self.place_of(name)
-            await self._token(name.partition(":")[2], place / hosts.TOKEN_FILE)
+            await self._token(name.partition(":")[2], place / TOKEN_FILE)
             await asyncio.to_thread(self._start, name, adapter, names, place)
             loop = asyncio.get_running_loop()
             end = loop.time() + COMES_WITHIN.total_seconds()
@@ -157,7 +157,7 @@ class AgentExecutor(RemoteExecutor):
 
     @property
     def _folder(self) -> Path:
-        return self._agents.place_of(self.name) / hosts.JOURNAL
+        return self._agents.place_of(self.name) / JOURNAL
 
     def connected(self, conversation: str | None = None) -> bool:
         """Whether commands may be handed over: a host that is not there is started then."""

@@ -6,11 +6,8 @@ to anything but this very machine. No proxy is asked.
 
 from __future__ import annotations
 
-import os
-import stat
 import urllib.parse
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, Final
 
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
@@ -24,7 +21,6 @@ from tenuto.transports.line import Socket
 
 PATH: Final = "/executor"
 OPEN_WITHIN: Final = 10.0
-TOKEN_BYTES: Final = 512
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -42,28 +38,6 @@ def connector(address: str, token: Callable[[], str]) -> Connect:
         raise Mistake("an address has no path of its own", field="connect")
     uri = f"{told.scheme}://{told.netloc}{PATH}"
     return lambda: _opened(lambda headers: connect(uri, proxy=None, **_options(headers)), token)
-
-
-def token_file(path: Path) -> Callable[[], str]:
-    """Reads the token anew each time; Denied when the file is not there, or not one's own."""
-
-    def read() -> str:
-        try:
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError as error:
-            raise Denied(f"{path} cannot be read ({error.strerror})") from None
-        try:
-            about = os.fstat(handle)
-            if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077:
-                raise Denied(f"{path} must be a file of yours with mode 0600; others can reach it")
-            text = os.read(handle, TOKEN_BYTES).decode("ascii", "replace").strip()
-        finally:
-            os.close(handle)
-        if not text.isprintable() or not 16 <= len(text) < TOKEN_BYTES:
-            raise Denied(f"{path} holds no token")
-        return text
-
-    return read
 
 
 def _options(headers: dict[str, str]) -> dict[str, Any]:
