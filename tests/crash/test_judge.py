@@ -44,6 +44,7 @@ ELSEWHERE = {
     *("record.armed", "record.written", "advance.before_commit", "advance.committed"),
     *("gate.before_commit", "gate.armed", "gate.handed_over", "review.before_commit", "review.asked"),
     *("verdict.before_commit", "verdict.committed"),
+    *(f"takeover.{step}" for step in ("claimed", "begun", "answered", "journaled")),
     *("merge.before_commit", "merge.armed", "merge.asked", "merge.settled"),
 }
 

@@ -44,6 +44,7 @@ def test_a_task_is_driven_to_its_end_in_one_conversation(it: Chats) -> None:
     assert it.lab.posts() == 3
 
 
+@pytest.mark.prove
 @both
 def test_the_background_is_ended_in_mid_turn_and_the_turn_is_seen_to_its_end(it: Chats) -> None:
     it.lab.answers(answering(2, pieces=30, pace=0.1))
@@ -94,6 +95,7 @@ def test_who_is_logged_out_is_asked_and_no_turn_is_spent(it: Chats) -> None:
     assert it.ends(task) == "completed"
 
 
+@pytest.mark.prove
 @one
 def test_an_adopted_chat_that_is_full_is_left_for_a_fresh_one(it: Chats) -> None:
     words = "You've reached the maximum length for this conversation, but you can keep talking in a new chat."
@@ -107,6 +109,7 @@ def test_an_adopted_chat_that_is_full_is_left_for_a_fresh_one(it: Chats) -> None
     assert "Go on with the work" in turn.text
 
 
+@pytest.mark.prove
 @one
 def test_a_chat_that_is_there_is_adopted_and_gone_on_with(it: Chats) -> None:
     identity = it.lab.seed([Past("user", "one"), Past("assistant", "two")])
@@ -119,6 +122,7 @@ def test_a_chat_that_is_there_is_adopted_and_gone_on_with(it: Chats) -> None:
     assert turn.conversation == identity
 
 
+@pytest.mark.prove
 @one
 def test_the_supervisor_is_killed_in_mid_turn_and_comes_back(it: Chats) -> None:
     it.lab.answers(answering(2, pieces=40, pace=0.1))
@@ -130,6 +134,7 @@ def test_the_supervisor_is_killed_in_mid_turn_and_comes_back(it: Chats) -> None:
     assert len(it.accepted_of(task)) == 2
 
 
+@pytest.mark.prove
 @both
 def test_the_browser_is_killed_in_mid_turn_and_begins_again(it: Chats) -> None:
     it.lab.answers(answering(2, pieces=60, pace=0.1))

@@ -1,4 +1,4 @@
-"""One chat site and one real Chromium for all tests of the page's script."""
+"""One chat site and one real Chromium for the tests of a file; while it is open no event loop of another test can run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.support.lab import Lab, Past
 from tests.support.page_script import Script
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def site() -> Iterator[Lab]:
     with Lab.start() as lab:
         yield lab
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium(site: Lab) -> Iterator[Chromium]:
     with Chromium(site) as chromium:
         yield chromium
@@ -30,7 +30,7 @@ def lab(site: Lab) -> Lab:
     return site
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def tab(chromium: Chromium) -> Page:
     return chromium.open()
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from tenuto.engine.desk import Desk
     from tenuto.model.foreign import Source
-from tenuto.engine.desk import Desk
 
 
 @dataclass(frozen=True, slots=True)
