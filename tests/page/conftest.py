@@ -1,4 +1,4 @@
-"""One chat site and one real Chromium for the tests of a file; while it is open no event loop of another test can run."""
+"""One chat site and one real Chromium for the tests of a file; while it is open no other event loop can run."""
 
 from __future__ import annotations
 
