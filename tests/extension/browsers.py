@@ -163,6 +163,14 @@ class Browser:
         panel.close()
 
 
+def there(page: Page, url: str) -> bool:
+    """Whether a new tab shows its address already, and has what the extension's own pages are given."""
+    own = "chrome.runtime" if url.startswith("chrome-extension:") else "true"
+    with contextlib.suppress(Wrong):  # the document before it goes away while it is asked
+        return bool(page.run(f"location.href !== 'about:blank' && document.readyState === 'complete' && !!{own}"))
+    return False
+
+
 class Chromium(Browser):
     """Debian's Chromium, headless."""
 
@@ -196,7 +204,9 @@ class Chromium(Browser):
         """A new tab."""
         assert self.talk is not None
         target = self.talk.call("Target.createTarget", {"url": url})["targetId"]
-        return self._attached(target)
+        page = self._attached(target)
+        until(f"the page at {url}", lambda: there(page, url))
+        return page
 
     def _attached(self, target: str) -> Page:
         talk = self.talk
