@@ -72,7 +72,7 @@ def inspected(folder: Path, target: list[str], *more: str) -> dict[str, Any]:
 def arguments(tool: tools.Tool, given: Mapping[str, str]) -> list[str]:
     """The least a tool of the operator's takes, as the inspector wants it."""
     words = {"summary": "swept", "evidence": "yard", "reason": "rain", "text": "Hello", "question": "Which broom?"}
-    words["outcome"] = "done"
+    words |= {"outcome": "done", "verdict": "pass", "head": "a" * 40, "pull": "7"}
     more = {"task_wait": ["question"], "task_spawn": ["parent"]}.get(tool.name, [])
     needed = [*tool.schema(Role.OPERATOR)["required"], *more]
     known = {**words, **given, "request_id": f"i-{tool.name}", "prompt": "Sweep the roof.", "parent": given["task"]}
@@ -110,6 +110,9 @@ def test_the_inspector_lists_and_calls_every_tool(home: Home, over: str, tmp_pat
             if name.startswith("chain_"):
                 assert told["isError"], "the task is no unit of a chain"
                 assert "no unit of a chain" in json.dumps(told)
+                continue
+            if name in ("review_verdict", "phase_open"):
+                assert told["isError"], f"{name} is a word of reviewers, or of tasks of a chain"
                 continue
             assert not told.get("isError"), (name, told)
     assert not called("task_complete").get("isError")
