@@ -53,6 +53,7 @@ async def test_closing_lets_the_waiting_go(room: Room) -> None:
     mine = command()
     room.asked.append(mine)
     room.executor.foresee(mine.id)
+    await carried(room, mine.id, there=True)
     await room.executor.close()
     await carried(room, mine.id, there=False)
 
