@@ -7,6 +7,7 @@ counted is what the model was asked and what the disk holds.
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.support.agents import DONE, WORKING, Stage
-from tests.support.scripted_model import Call, Fail, Late, Say, ScriptedModel, Step
+from tests.support.scripted_model import Call, Fail, Late, Say, ScriptedModel, Step, Wait
 
 pytestmark = pytest.mark.timeout(900)
 PATIENCE = 300.0
@@ -129,18 +130,20 @@ def test_br_082_all_tasks_of_the_account_wait_for_the_reset_and_go_on_once_each(
 
 
 def test_an_overloaded_service_is_tried_again_and_is_no_limit(tmp_path: Path) -> None:
-    down = Fail(529, body=OVERLOADED)
-    with staged(tmp_path, "claude", [down, down, Say(DONE)], CLAUDE_CODE_MAX_RETRIES="1") as (stage, model, tasks):
+    down, watched = Fail(529, body=OVERLOADED), threading.Event()
+    steps = [down, Wait(until=watched), down, Say(DONE)]
+    with staged(tmp_path, "claude", steps, CLAUDE_CODE_MAX_RETRIES="1") as (stage, model, tasks):
         stage.named = ("CLAUDE_CODE_MAX_RETRIES",)
         tasks.append(task := stage.run())
+        sighted = "SELECT 1 FROM sighting WHERE task_id = ? AND facts LIKE '%\"retrying\",\"true\"%'"
+        stage.home.until("its own trying again is seen", lambda: bool(rows(stage, sighted, task)), PATIENCE)
+        watched.set()
         shown = ended(stage, task)
         assert outcomes(shown) == ["hindered", "turn_end"]
         assert shown["task"]["attempts"] == 1
         assert stage.home.json("limits", "--all")["limits"] == []
         (wait,) = rows(stage, "SELECT * FROM wait WHERE task_id = ?", task)
         assert (wait["kind"], wait["subject"]) == ("time", "overload")
-        seen = rows(stage, "SELECT facts FROM sighting WHERE task_id = ?", task)
-        assert any('"retrying","true"' in row["facts"] for row in seen), [tuple(row) for row in seen]
         assert model.complaints == []
 
 

@@ -68,6 +68,8 @@ class HostExecutor:
         self._surroundings = surroundings
         self._bell = Bell(bell_path, self._rung)
         self._deaths = Deaths(self._died)
+        #: Hosts that end without an order. Their end says nothing of the command, which another host may carry by now.
+        self._given_up = Deaths(lambda _: None)
         self._launched: set[CommandId] = set()
         self._halting: set[CommandId] = set()
         self._waiting: dict[CommandId, asyncio.Event] = {}
@@ -100,6 +102,7 @@ class HostExecutor:
             self.forgo(command_id)
         self._bell.close()
         self._deaths.close()
+        self._given_up.close()
 
     @property
     def place(self) -> str:
@@ -184,7 +187,7 @@ class HostExecutor:
         if not starting.cancelled() and starting.exception() is None:
             pid, pipe = starting.result()
             os.close(pipe)
-            self._deaths.watch_child(command_id, pid)
+            self._given_up.watch_child(command_id, pid)
 
     async def look(self, command: Command) -> Observation:
         """What the journal and the process table say of a command now."""
