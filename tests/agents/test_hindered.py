@@ -135,7 +135,7 @@ def test_an_overloaded_service_is_tried_again_and_is_no_limit(tmp_path: Path) ->
     with staged(tmp_path, "claude", steps, CLAUDE_CODE_MAX_RETRIES="1") as (stage, model, tasks):
         stage.named = ("CLAUDE_CODE_MAX_RETRIES",)
         tasks.append(task := stage.run())
-        sighted = "SELECT 1 FROM sighting WHERE task_id = ? AND facts LIKE '%\"retrying\",\"true\"%'"
+        sighted = 'SELECT 1 FROM sighting WHERE task_id = ? AND facts LIKE \'%"retrying","true"%\''
         stage.home.until("its own trying again is seen", lambda: bool(rows(stage, sighted, task)), PATIENCE)
         watched.set()
         shown = ended(stage, task)

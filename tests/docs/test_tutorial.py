@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(sys.executable).with_name("tenuto")
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-WITHIN = 60
+WITHIN = 120
 
 
 class Reader:
@@ -74,7 +74,7 @@ class Reader:
             except ProcessLookupError:
                 return
             time.sleep(0.05)
-        pytest.fail(f"process {pid} is there still")
+        raise TimeoutError(f"process {pid} is there still")
 
     def chapters(self) -> list[str]:
         """What the agent has committed, oldest first."""

@@ -18,7 +18,7 @@ from tests.support.model_dialects import Asked
 from tests.support.programs import Program, Server, claude, codex, wrapped
 from tests.support.scripted_model import Call, Say, ScriptedModel, Step
 
-PATIENCE = 90.0
+PATIENCE = 150.0
 OBJECTIVE = "Count the spiders in the attic, and write the number down.\n"
 STDIO = Server(command=(sys.executable, "-m", "tenuto", "mcp"))
 URI = re.compile(r"tenuto://tasks/t-[0-9a-z]+/assignment")

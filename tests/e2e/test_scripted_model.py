@@ -26,7 +26,7 @@ ASKED: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def post(url: str, body: dict[str, Any]) -> httpx2.Response:
-    return httpx2.post(url, json=body, timeout=20)
+    return httpx2.post(url, json=body, timeout=90)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

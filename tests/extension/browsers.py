@@ -38,7 +38,8 @@ def until(what: str, holds: Callable[[], Any], patience: float = PATIENCE) -> An
         with contextlib.suppress(ConnectionClosed, OSError, Wrong):
             if found := holds():
                 return found
-        assert time.monotonic() < end, f"{what} did not come within {patience} s"
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what} did not come within {patience} s")
         time.sleep(0.1)
 
 

@@ -29,7 +29,7 @@ from tenuto.transports.host import journal
 from tenuto.transports.host.executor import HostExecutor
 
 NUMBERS = itertools.count(int.from_bytes(os.urandom(12)) << 24)
-PATIENCE = 20.0
+PATIENCE = 90.0
 
 
 class RealClock:

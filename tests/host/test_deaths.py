@@ -138,7 +138,7 @@ async def test_the_next_supervisor_hears_the_end_of_a_turn_it_did_not_start(room
     assert host is not None
     room.rung.clear()
     assert processes.send(host, signal.SIGTERM)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(90):
         await room.rung.wait()
     facts = await room.ended(send)
     assert facts.ending is not None

@@ -100,7 +100,7 @@ async def test_noise_at_the_bell_is_no_ring(room: Room) -> None:
         for noise in (b"", b"x" * 4000, b"c-../../../../../../../../..", b"\xff" * 28):
             noisy.sendto(noise, str(room.folder / "bell.sock"))
         noisy.sendto(command().id.encode(), str(room.folder / "bell.sock"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await room.rung.wait()
     assert (room.folder / "bell.sock").stat().st_mode & 0o777 == 0o600
     assert room.journals.stat().st_mode & 0o777 == 0o700

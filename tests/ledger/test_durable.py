@@ -65,7 +65,7 @@ def test_every_commit_acknowledged_before_a_kill_is_there(tmp_path: Path) -> Non
         child.send_signal(signal.SIGKILL)
         said |= set(child.stdout.read().decode().split("\n")[:-1])
         child.stdout.close()
-        assert child.wait(timeout=20) == -signal.SIGKILL
+        assert child.wait(timeout=90) == -signal.SIGKILL
         reader = open_registry(path, SetClock(), minter=Counting(), read_only=True)
         there = {task.id for task in reader.tasks(10**6)}
         assert "" not in said

@@ -79,7 +79,7 @@ class Storm:
                 self._strike(chance)
             while not self.over():
                 if time.monotonic() >= until:
-                    raise AssertionError(f"not at rest after {seconds} s: {self.unsettled()}")
+                    raise TimeoutError(f"not at rest after {seconds} s: {self.unsettled()}")
                 time.sleep(0.2)
                 self._start()
         finally:
@@ -155,7 +155,7 @@ class Storm:
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(timeout=20)
+                self.process.wait(timeout=90)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()

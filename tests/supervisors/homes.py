@@ -22,7 +22,7 @@ from typing import Any
 import psycopg
 
 TIMEOUT = 90
-PATIENCE = 60.0
+PATIENCE = 120.0
 AGENT = """
 import os, sys, time
 sys.stdin.read()
@@ -45,7 +45,7 @@ def wait_for(true: Callable[[], object], what: str, within: float = PATIENCE) ->
         if true():
             return time.monotonic() - begun
         time.sleep(0.05)
-    raise AssertionError(f"within {within} s: {what}")
+    raise TimeoutError(f"within {within} s: {what}")
 
 
 class Home:
@@ -108,9 +108,9 @@ class Home:
         """What the registry answers; nothing while there is none, or it is away."""
         try:
             if not self.database.startswith("postgresql:"):
-                with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=5)) as file:
+                with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=30)) as file:
                     return [tuple(row) for row in file.execute(sql).fetchall()]
-            with psycopg.connect(self.database, connect_timeout=5) as server:
+            with psycopg.connect(self.database, connect_timeout=30) as server:
                 return [tuple(row) for row in server.execute(sql.encode()).fetchall()]
         except (sqlite3.Error, psycopg.Error):
             return []
@@ -216,7 +216,7 @@ class Cut:
         while not self._closed.is_set():
             try:
                 coming, _ = self._listener.accept()
-                going = socket.create_connection(("127.0.0.1", self._to), timeout=5)
+                going = socket.create_connection(("127.0.0.1", self._to), timeout=30)
             except OSError:
                 continue
             threading.Thread(target=self._carry, args=(coming, going), daemon=True).start()

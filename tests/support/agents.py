@@ -17,7 +17,7 @@ from tests.support.model_dialects import Asked
 from tests.support.programs import Server, claude, codex, gemini, installed, opencode
 from tests.support.scripted_model import Say
 
-PATIENCE = 90.0
+PATIENCE = 150.0
 NAMES = {"HOME", "PATH"}
 
 
@@ -96,7 +96,8 @@ class Stage:
         """Everything about a task, once it is over."""
         end = time.monotonic() + patience
         while not (shown := self.shown(task))["task"]["ended_at"]:
-            assert time.monotonic() < end, (self.told(task), self.home.tenuto("explain", task))
+            if time.monotonic() > end:
+                raise TimeoutError(f"{self.told(task)}\n{self.home.tenuto('explain', task)}")
             time.sleep(0.2)
         return shown
 

@@ -23,7 +23,7 @@ from tests.support.lab import Lab
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 _LISTENING = re.compile(r"WebDriver BiDi listening on (ws://127\.0\.0\.1:\d+)")
 _T = TypeVar("_T")
 QUIET: dict[str, str | int | bool] = {

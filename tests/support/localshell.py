@@ -69,7 +69,7 @@ def until(what: str, holds: Callable[[], Any], limit: float = LIMIT) -> Any:
         if found := holds():
             return found
         time.sleep(0.02)
-    raise AssertionError(f"it did not come about: {what}")
+    raise TimeoutError(f"it did not come about: {what}")
 
 
 class Refused(Exception):

@@ -15,7 +15,7 @@ from playwright.sync_api import Page
 from tenuto.sites import compiled, load
 
 PROFILE: dict[str, Any] = compiled(load(None)["chatgpt"])
-PATIENCE = 30_000
+PATIENCE = 90_000
 _commands = itertools.count(1)
 
 QUICK: dict[str, Any] = {

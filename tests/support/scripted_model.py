@@ -29,7 +29,7 @@ from starlette.routing import Route
 from tests.support.model_dialects import CHAT, GEMINI, MESSAGES, RESPONSES, Asked, Deed, Dialect, Text, Use
 
 Json = dict[str, Any]
-PATIENCE = 60.0
+PATIENCE = 120.0
 IDLE = "Nothing more is to be done."
 
 

@@ -426,7 +426,7 @@ class Reader:
         await self.api.app(scope, receive, send)
 
     async def until(self, part: str) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while part not in self.text:
                 self.came.clear()
                 await self.came.wait()

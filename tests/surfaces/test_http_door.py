@@ -57,7 +57,7 @@ def fill(path: Path, text: str) -> None:
 
 
 def over(place: Path) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(uds=str(place)), base_url="http://tenuto", timeout=10)
+    return httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(uds=str(place)), base_url="http://tenuto", timeout=60)
 
 
 async def test_it_serves_both_addresses_and_stops_cleanly(it: World, place: Path) -> None:
@@ -110,7 +110,7 @@ async def test_stopping_lets_a_request_finish(it: World, place: Path, monkeypatc
 async def test_a_door_nobody_knocked_at_closes_at_once(it: World, place: Path) -> None:
     door = a_door(it, place)
     door.open()
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         group.create_task(door.serve())
         await asyncio.sleep(0)
         door.stop()

@@ -65,7 +65,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                         break
                 except httpx2.TransportError:
                     pass
-                assert time.monotonic() < until, "the supervisor did not come up"
+                if time.monotonic() > until:
+                    raise TimeoutError("the supervisor did not come up")
                 assert process.poll() is None
                 time.sleep(0.1)
         yield Served(process, home / "state" / "api.sock", token.read_text().strip(), f"http://127.0.0.1:{port}")

@@ -95,7 +95,8 @@ def until(holds: Callable[[], bool], seconds: float = 10) -> None:
     """Wait for something only the process table shows."""
     end = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, "it did not come about"
+        if time.monotonic() > end:
+            raise TimeoutError("it did not come about")
         time.sleep(0.005)
 
 

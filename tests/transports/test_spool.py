@@ -275,7 +275,7 @@ async def test_a_word_is_noticed_while_it_runs(it: World, tmp_path: Path) -> Non
     lines = [{"name": "completed", "value": "all"}]
     put(place, 1, token=it.agent_token(), task=task, lines=lines)
     spooled = hearing(it, place, every=0.01)
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         group.create_task(spooled.run())
         await _reports(it, task, 1)
         put(place, 2, token=it.agent_token(), task=task, lines=lines)
