@@ -90,6 +90,7 @@ class Chains:
         self._starting = Starting(self._books, self._units, defaults, trees, history)
         self._sweeping = ahead.sweeping
         self._later: dict[ChainId, datetime] = {}
+        self._heard: dict[ChainId, frozenset[str]] = {}
 
     # -- verbs that change something
 
@@ -277,14 +278,19 @@ class Chains:
     # -- by itself
 
     async def tend(self) -> datetime | None:
-        """Step every chain whose moment has come or whose task has ended; when the next moment is."""
+        """Step every chain that is due; when the next moment is."""
         for chain_id in self.due():
             await self.tend_one(chain_id)
         return self.soonest()
 
     def due(self) -> tuple[ChainId, ...]:
-        """Chains whose moment has come, whose task has ended, or whose worktrees can be cleared."""
-        return tuple(chain.id for chain in self._books.ledger.tended() if self._due(chain))
+        """Chains whose moment has come, that have news, or whose worktrees can be cleared."""
+        tended = self._books.ledger.tended()
+        known = {chain.id for chain in tended}
+        for remembered in (self._later, self._heard):
+            for gone in [one for one in remembered if one not in known]:
+                del remembered[gone]
+        return tuple(chain.id for chain in tended if self._due(chain))
 
     def soonest(self, but: Collection[ChainId] = ()) -> datetime | None:
         """The next moment of any chain but these; None: there is none."""
@@ -295,11 +301,13 @@ class Chains:
     async def tend_one(self, chain_id: ChainId) -> None:
         """One step of one chain, and then its worktrees; a fault of its own only puts it off."""
         try:
-            before = self._books.chain(chain_id).position
+            before = self._books.chain(chain_id)
+            news = self._news(before)
             stepped = await self.step(chain_id, asked=False)
-            await self._clearing.round(self._books.chain(chain_id), kept=stepped.chain.position != before)
+            await self._clearing.round(self._books.chain(chain_id), kept=stepped.chain.position != before.position)
             await self._rested(self._books.chain(chain_id))
             self._later.pop(chain_id, None)
+            self._heard[chain_id] = news
         except (OutOfReach, StorageFull, NoSupervisor) as why:
             _LOG.info("tending %s is put off: %s", chain_id, why)
             self._later[chain_id] = self._books.clock.now() + OUT_OF_ORDER
@@ -322,15 +330,21 @@ class Chains:
             return True
         if self._clearing.due(chain):
             return True
+        return not self._news(chain) <= self._heard.get(chain.id, frozenset())
+
+    def _news(self, chain: Chain) -> frozenset[str]:
+        """What a chain is stepped for before its moment comes, by name: the end of its task, of a gate, of a review.
+
+        Each is worth one step; whatever is still to be waited for after that has its moment. A step that failed does
+        not count, and a supervisor that was started anew makes one step more.
+        """
         link = self._books.last(chain)
-        if link is None:
-            return False
-        if (due := self.merging.due(chain, link)) is not None:
-            return due
-        task = self._books.ledger.task(link.task_id)
-        ended = task is not None and task.terminal
+        task = self._books.ledger.task(link.task_id) if link is not None else None
+        if link is None or task is None:
+            return frozenset()
         apart = link.handed_at is None and link.outcome is not Outcome.GIVEN_UP
-        return ended and (link.recorded_at is None or apart)
+        ended = {f"task {task.id}"} if task.terminal and (link.recorded_at is None or apart) else set()
+        return frozenset(ended | self.merging.news(link))
 
     # -- the step
 

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from tenuto.core import chain as rules
 from tenuto.core.chain import Resolution
-from tenuto.engine.chaining.asked import AT_WORK, LEFT, LISTED, OUT_OF_ORDER, PRESSED, TRIES, WAITS, HandOff, Stepped
+from tenuto.engine.chaining.asked import AT_WORK, LISTED, OUT_OF_ORDER, PRESSED, TRIES, WAITS, HandOff, Stepped
 from tenuto.engine.chaining.books import Books
 from tenuto.engine.chaining.clearing import Clearing
 from tenuto.engine.chaining.merging import Merging
@@ -98,10 +98,8 @@ class Advance:
                 word = landed
             await self._recording.arm(chain, link, snapshot, word)
             return None
-        if link.outcome is Outcome.GIVEN_UP and not asked:
-            return Stepped(chain, None, chain.reason or "its last task was stopped by a person")
-        if (why := self._merging.given_up(chain, link)) is not None and not asked:
-            return Stepped(chain, None, why)
+        if (why := self._given_up(chain, link)) is not None and not asked:
+            return await self._left_alone(chain, why)
         if not (task.terminal or now_on or link.handed_at is not None):
             return await self._at_work(chain, task, f"unit {link.unit} is recorded; its task has not handed over")
         return await self.onward(chain, link, None)
@@ -121,17 +119,34 @@ class Advance:
             await self._books.put(replace(chain, look_at=self._books.clock.now() + AT_WORK), Commit(), why)
         return Stepped(self._books.chain(chain.id), task.id, why)
 
+    def _given_up(self, chain: Chain, link: Link) -> str | None:
+        """Why an open chain goes on only when somebody asks it; None: it goes on by itself, or it has ended."""
+        if chain.state is not ChainState.OPEN:
+            return None
+        if link.outcome is Outcome.GIVEN_UP:
+            return chain.reason or "its last task was stopped by a person"
+        return self._merging.given_up(chain, link)
+
+    async def _left_alone(self, chain: Chain, why: str) -> Stepped | None:
+        """Nothing comes of looking again, but for worktrees that are to be taken away."""
+        moment = self._ahead.clearing.moment(chain)
+        if chain.look_at is None or (moment is not None and chain.look_at > self._books.clock.now()):
+            return Stepped(chain, None, why)
+        return await self._books.put(replace(chain, look_at=moment), Commit(), why)
+
     async def _settled(self, chain: Chain, link: Link, *, now_on: bool, asked: bool) -> Stepped | None:
         """Write the record at its source; where it stands, all that follows from it is one transaction."""
         match await self._recording.perform(chain, link):
             case Settled(counted, recorded, commit, _) if (
                 not asked and (why := self._merging.given_up(chain, recorded)) is not None
             ):
-                stopped = replace(counted, look_at=None, reason=why[:2000], asks=why[:2000])
+                moment = self._ahead.clearing.moment(counted)
+                stopped = replace(counted, look_at=moment, reason=why[:2000], asks=why[:2000])
                 return await self._books.put(stopped, commit, why)
             case Settled(counted, recorded, commit, _) if recorded.outcome is Outcome.GIVEN_UP and not asked:
                 why = f"task {link.task_id} was stopped by a person; to go on: tenuto chain advance {chain.id}"
-                return await self._books.put(replace(counted, look_at=None, reason=why), commit, why)
+                moment = self._ahead.clearing.moment(counted)
+                return await self._books.put(replace(counted, look_at=moment, reason=why), commit, why)
             case Settled(counted, recorded, commit, ended) if ended or now_on or link.handed_at is not None:
                 return await self.onward(counted, recorded, commit)
             case Settled(counted, _, commit, _):
@@ -146,12 +161,11 @@ class Advance:
         """Give the next unit away, or say why not; `before` goes into the same transaction."""
         commit, now = before or Commit(), self._books.clock.now()
         if chain.state is not ChainState.OPEN:
-            left = self._ahead.clearing.left(chain)
-            look_at = now + LEFT if left else None
-            return await self._books.put(replace(chain, look_at=look_at), commit, chain.reason or str(chain.state))
+            over = replace(chain, look_at=self._ahead.clearing.moment(chain))
+            return await self._books.put(over, commit, chain.reason or str(chain.state))
         try:
             board = await self._units.board(chain.source)
-        except Refused as why:
+        except (Refused, Mistake) as why:
             return await self._books.wait(chain, commit, str(why), OUT_OF_ORDER)
         if (halt := self._merging.halts(chain)) is not None:
             return await self._books.wait(chain, commit, halt, WAITS)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from tenuto.core.draft import Draft
-from tenuto.engine.chaining.asked import SOURCE, WAITS
+from tenuto.engine.chaining.asked import LEFT, OUT_OF_ORDER, SOURCE, WAITS
 from tenuto.engine.chaining.books import Books
 from tenuto.engine.chaining.preparing import Preparing
 from tenuto.model.chain import Chain
@@ -55,10 +55,22 @@ class Clearing:
         return snapshot.live is None and len(snapshot.commands) == len(removing) and (again or bool(removing))
 
     def left(self, chain: Chain) -> bool:
-        """Whether worktrees of a chain have not been looked at yet."""
+        """Whether worktrees of a chain have not been looked at yet, or are being removed."""
         if chain.base is None:
             return False
-        return any(row.state is WorktreeState.READY for row in self._books.ledger.worktrees(AT_ONCE, chain_id=chain.id))
+        rows = self._books.ledger.worktrees(AT_ONCE, chain_id=chain.id)
+        return any(row.state is WorktreeState.READY or self._removing(row) for row in rows)
+
+    def moment(self, chain: Chain) -> datetime | None:
+        """When a chain that waits for nothing else is looked at again for its worktrees; None: none is left."""
+        return self._books.clock.now() + LEFT if self.left(chain) else None
+
+    def _removing(self, row: Worktree) -> bool:
+        """Whether the command that removes a worktree that was kept is under way."""
+        if row.state is not WorktreeState.KEPT or row.command_id is None:
+            return False
+        command = self._books.ledger.command(row.command_id)
+        return command is not None and command.open and command.kind is CommandKind.WORKTREE_REMOVE
 
     async def round(self, chain: Chain, *, kept: bool = False) -> None:
         """Look at every one of them once."""
@@ -78,6 +90,7 @@ class Clearing:
     async def _removed(self, row: Worktree) -> str:
         command = await self._armed(row)
         if command is None:
+            self._again[row.id] = self._books.clock.now() + OUT_OF_ORDER
             return "it is changing; try again"
         answer = await self._preparing.trees.remove(Tree(row.repository, row.path, row.branch, row.base))
         self._books.fuse.burn("worktree.removed")
@@ -100,7 +113,8 @@ class Clearing:
             if why != now_.reason:
                 draft.note(FactKind.WORKTREE_KEPT, path=row.path, why=why[:500])
             changed = self._preparing.moved(now_, WorktreeEvent.KEPT, why, None)
-        await self._books.commit((draft.commit() or Commit()).then(Commit(puts=(changed,))))
+        if not await self._books.commit((draft.commit() or Commit()).then(Commit(puts=(changed,)))):
+            self._again[row.id] = self._books.clock.now() + OUT_OF_ORDER
         return why
 
     async def _armed(self, row: Worktree) -> Command | None:
@@ -114,7 +128,12 @@ class Clearing:
         command = self._books.command(CommandKind.WORKTREE_REMOVE, row.task_id, (scope,), SOURCE, now)
         changed = replace(row, revision=row.revision + 1, command_id=command.id)
         fact = self._books.armed(command, snapshot.task.run_id)
-        done = await self._books.commit(Commit(puts=(command, changed), facts=(fact,), holds=((scope, command.id),)))
+        commit = Commit(puts=(command, changed), facts=(fact,), holds=((scope, command.id),))
+        chain = self._books.chain(row.chain_id) if row.chain_id is not None else None
+        if chain is not None and chain.look_at is None:  # whoever comes after a death finds it again
+            looked = replace(chain, revision=chain.revision + 1, look_at=now + LEFT)
+            commit = commit.then(Commit(puts=(looked,)))
+        done = await self._books.commit(commit)
         self._books.fuse.burn("worktree.armed")
         return command if done else None
 

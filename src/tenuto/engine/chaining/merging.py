@@ -130,21 +130,22 @@ class Merging:
         await self.proposals.turn_down(self._books.chain(link.chain_id), proposal, why)
         return True
 
-    def due(self, chain: Chain, link: Link) -> bool | None:
-        """Whether a unit that is being merged has something new by itself; None: it is not being merged."""
+    def news(self, link: Link) -> set[str]:
+        """What has ended by itself of a unit that is being merged, and was not taken up yet; each by its name."""
         proposal = self._books.ledger.proposal_of(link.task_id)
-        if link.command_id is not None:
-            return None
-        if proposal is None:
-            return False if (chain.reason or "").startswith(UNASKED) else None
+        if proposal is None or link.command_id is not None:
+            return set()
         if proposal.state is not ProposalState.OPEN:
-            return True
+            return {f"proposal {proposal.id}"}
+        found = set()
         gate = None if proposal.gate_command is None else self._books.ledger.command(proposal.gate_command)
         if gate is not None and not gate.open and proposal.gate is None:
-            return True
+            found.add(f"gate {gate.id}")
         review = self.reviewing.newest(proposal)
         reviewer = self._books.ledger.task(review.task_id) if review is not None and review.verdict is None else None
-        return reviewer is not None and reviewer.terminal
+        if reviewer is not None and reviewer.terminal:
+            found.add(f"review {reviewer.id}")
+        return found
 
     # -- the step
 
