@@ -100,6 +100,7 @@ def test_a_real_program_is_answered_into_its_turn_yes_and_no_with_words(tmp_path
         tasks.append(task := stage.run())
         row = asked(stage, task)
         assert "echo one >> log" in row["what"]
+        assert stage.shown(task)["clocks"]["network"] is not None, "something was heard of its program"
         (item,) = stage.home.json("attention")["items"]
         assert "echo one >> log" in item["question"]
         assert "--allow" in item["mend"]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.support import builders as b
 
-from tenuto.core import classify
-from tenuto.model.evidence import Mark, Observation, Presence, Rank, WorkspaceKind
+from tenuto.core import classify, signs
+from tenuto.model.evidence import Mark, Observation, PageFacts, Presence, Rank, WorkspaceKind
 from tenuto.model.health import LOUD, Confidence, Health
 from tenuto.model.lifecycle import TaskState
 from tenuto.model.snapshot import Snapshot
@@ -146,6 +146,31 @@ def test_a_heartbeat_is_no_word_of_the_agent() -> None:
     clocks = classify.clocks(world)
     assert clocks.call_heartbeat == b.NOW
     assert clocks.progressed is None
+
+
+def test_traffic_is_a_clock_of_its_own_and_the_weakest_word() -> None:
+    """That something came from a program keeps nothing healthy, is no progress and makes no row."""
+    stirred = replace(b.facts(b.SEND, Mark.ACCEPTED), heard_at=b.NOW - b.S)
+    world = case(BOUND, Observation("host", Rank.JOURNAL, b.SEND.id, b.NOW, stirred))
+    clocks = classify.clocks(world)
+    assert (clocks.network, clocks.progressed, clocks.page_changed) == (b.NOW - b.S, None, None)
+    assert world.signs["network_at"].rank is Rank.NETWORK
+    silent = case(BOUND, Observation("host", Rank.JOURNAL, b.SEND.id, b.NOW, replace(stirred, heard_at=None)))
+    assert classify.clocks(silent).network is None, "where nobody hears it, nothing is said"
+    assert classify.classify(world) == classify.classify(silent)
+    assert not signs.news((), [Observation("host", Rank.JOURNAL, b.SEND.id, b.NOW, stirred)])
+
+
+def test_a_page_that_may_be_still_is_not_suspect() -> None:
+    """A page whose turn is over has nothing to show; one that should be at work has."""
+
+    def world(generating: str) -> classify.Case:
+        facts = PageFacts(shown=True, state="ready", generating=generating, changed_at=b.NOW - b.H)
+        return case(b.IDLE, Observation("ext:one", Rank.PAGE, "p", b.NOW, facts), watched=b.NOW - b.H)
+
+    assert classify.clocks(world("no")).page_changed == b.NOW - b.H
+    assert classify.classify(world("no")).value is Health.RESTING
+    assert classify.classify(world("unknown")).value is Health.SUSPECT
 
 
 def test_what_is_missing_is_unknown_and_never_idle() -> None:

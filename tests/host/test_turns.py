@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.host.conftest import Room, python
+from tests.host.conftest import Room, accepted, python
 
 from tenuto.model.command import Accepted, Unsent
 from tenuto.model.evidence import Cut, Mark, Presence
@@ -32,6 +32,29 @@ async def test_a_turn_is_given_its_prompt_and_read_to_its_end(room: Room) -> Non
     assert facts.attempt_id == mine.attempt_id
     assert (room.folder / "got").read_text() == "do this\n[tenuto:x]\nä"
     assert not room.left()
+
+
+async def test_that_a_program_says_something_is_told_while_it_runs_and_never_what(room: Room) -> None:
+    talks = "import os, time\nprint('a secret word', flush=True)\nwhile not os.path.exists('enough'): time.sleep(0.02)"
+    mine, _ = await room.perform(room.turn(*python(talks)))
+    before = datetime.now(UTC)
+    facts = await room.until(mine, lambda told: told.heard_at is not None)
+    assert facts.heard_at is not None
+    assert abs(facts.heard_at - before) < timedelta(minutes=5)
+    assert facts.mark is Mark.ACCEPTED
+    assert "secret" not in (room.journals / f"{mine.id}.jsonl").read_text()
+    (room.folder / "enough").write_text("")
+    assert (await room.ended(mine)).heard_at is None, "of a turn that is over its end is told"
+
+
+async def test_of_a_program_that_says_nothing_it_is_not_known_when_it_was_heard(room: Room) -> None:
+    waits = "import os, time\nopen('begun', 'w').write('1')\nwhile not os.path.exists('enough'): time.sleep(0.02)"
+    mine, _ = await room.perform(room.turn(*python(waits)))
+    assert await room.file("begun")
+    facts = await room.until(mine, accepted)
+    assert facts.heard_at is None
+    (room.folder / "enough").write_text("")
+    await room.ended(mine)
 
 
 async def test_blocks_of_the_prompt_are_echoes(room: Room) -> None:

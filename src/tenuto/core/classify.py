@@ -211,6 +211,8 @@ def _silent(case: Case, factor: Callable[[timedelta], timedelta]) -> str | None:
     policy = case.snapshot.run.policy
     limits = {"page_changed_at": policy.suspect_page, "active_at": policy.suspect_tool}
     told = {name: case.silence(name) for name in limits if name in case.signs}
+    if case.over and case.is_("generating", "false"):
+        told.pop("page_changed_at", None)  # nothing is to be expected there
     if not told or any(quiet is None or quiet <= factor(limits[name]) for name, quiet in told.items()):
         return None
     names = " and ".join("its page" if name == "page_changed_at" else "its tools" for name in told)

@@ -147,8 +147,9 @@ def said(observation: Observation) -> tuple[tuple[str, str], ...]:
             return _of_tools(facts)
         case PageFacts() as facts:
             return _of_page(facts)
-        case CommandFacts(asks=asks, retrying=retrying):
-            return () if asks is None else (("retrying", "false" if retrying is None else "true"),)
+        case CommandFacts(asks=asks, retrying=retrying, heard_at=heard):
+            told = () if asks is None else (("retrying", "false" if retrying is None else "true"),)
+            return told if heard is None else (*told, ("network_at", heard.isoformat()))
         case AcceptanceFacts():
             return ()
         case _ as never:
@@ -162,7 +163,8 @@ def _of_page(facts: PageFacts) -> tuple[tuple[str, str], ...]:
     if facts.generating in ("yes", "no"):
         told.insert(0, ("generating", str(facts.generating == "yes").lower()))
     told.append(("delivery_error", str(facts.error == "delivery_timeout" and not facts.stale).lower()))
-    return tuple(told)
+    moments = {"page_changed_at": facts.changed_at, "network_at": facts.grew_at}
+    return (*told, *((name, moment.isoformat()) for name, moment in moments.items() if moment is not None))
 
 
 def _of_tools(facts: ToolFacts) -> tuple[tuple[str, str], ...]:
@@ -192,7 +194,7 @@ def _of_tools(facts: ToolFacts) -> tuple[tuple[str, str], ...]:
 def of(observation: Observation) -> tuple[Sign, ...]:
     """The signs of an observation made just now."""
     return tuple(
-        Sign(name, value, observation.rank, observation.source, observation.seen_at)
+        Sign(name, value, _rank(name, observation.rank), observation.source, observation.seen_at)
         for name, value in said(observation)
     )
 
@@ -200,10 +202,15 @@ def of(observation: Observation) -> tuple[Sign, ...]:
 def kept(sighting: Sighting) -> tuple[Sign, ...]:
     """The signs of a sighting in the registry."""
     return tuple(
-        Sign(name, value, Rank(sighting.rank), sighting.source, sighting.seen_at)
+        Sign(name, value, _rank(name, Rank(sighting.rank)), sighting.source, sighting.seen_at)
         for name, value in sighting.facts
         if objection(name, value) is None
     )
+
+
+def _rank(name: str, told: Rank) -> Rank:
+    """How strong a sign is: that something passes says little, whoever saw it."""
+    return max(told, Rank.NETWORK) if name == "network_at" else told
 
 
 def gathered(
@@ -276,15 +283,18 @@ def edges(facts: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
 
 def news(known: Iterable[Sighting], observations: Iterable[Observation]) -> tuple[Observation, ...]:
-    """Those observations that say something else than the newest sighting of the same source and subject."""
+    """Those observations that say something else than the newest sighting of the same source and subject.
+
+    That something stirred is no news by itself.
+    """
     newest = newest_of(known)
     return tuple(
         observation
         for observation in observations
-        if (facts := said(observation))
+        if (facts := edges(said(observation)))
         and (
             (before := newest.get((observation.source[:SOURCE], observation.subject[:SUBJECT]))) is None
-            or before.digest != digest_of(edges(facts))
+            or before.digest != digest_of(facts)
         )
     )
 

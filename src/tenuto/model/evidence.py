@@ -142,6 +142,7 @@ class CommandFacts:
     `proof` names what was seen (ids, counts), never what was said; `turn` in it is what the protocol calls the turn:
     of a send the one it began, of a steer the one whose acknowledgement was seen. `asks` are the questions that its
     program waits with, None where that was not seen; `retrying` says that it tries its service again by itself.
+    `heard_at` is when anything came from its program last: that something came, and never what.
     """
 
     command_id: CommandId
@@ -158,6 +159,7 @@ class CommandFacts:
     proof: Mapping[str, str] = field(default_factory=dict)
     asks: tuple[Asking, ...] | None = None
     retrying: str | None = None
+    heard_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,8 @@ class PageFacts:
     `composer` and `generating` are the extension's words. `approval` is the fingerprint of a card that waits. `error`
     is the class of an error that is shown, `stale` that it was seen together with generation. `foreign_turns` counts
     turns of the person since our last one began, `foreign_age` is how many seconds ago the last of them was seen.
-    `missing` are roles of the profile that were not found, or not surely.
+    `missing` are roles of the profile that were not found, or not surely. `changed_at` is when it was first seen to
+    differ from before, `grew_at` when it was last seen to grow while it generated; None where nobody saw it.
     """
 
     shown: bool | None
@@ -187,6 +190,8 @@ class PageFacts:
     users: int = 0
     missing: tuple[str, ...] = ()
     digest: str | None = None
+    changed_at: datetime | None = None
+    grew_at: datetime | None = None
 
 
 class WorkspaceKind(StrEnum):

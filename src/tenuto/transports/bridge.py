@@ -21,6 +21,7 @@ from tenuto.model.ids import CommandId
 from tenuto.ports import Clock, Fuse
 from tenuto.transports import wire
 from tenuto.transports.line import Line, Socket, moment_of, rank_of, seen
+from tenuto.transports.stirring import Stirring
 
 _LOG = logging.getLogger("tenuto.bridge")
 
@@ -63,6 +64,8 @@ class Known:
     trouble: str | None = None
     #: The last word about each command.
     last: dict[CommandId, wire.CommandSeen] = field(default_factory=dict)
+    #: When its pages stirred.
+    stirring: Stirring = field(default_factory=Stirring)
     #: Commands whose order nobody can send, and why.
     unsendable: dict[CommandId, str] = field(default_factory=dict)
 
@@ -309,8 +312,10 @@ class Bridge:
                 self.hooks.ring(CommandId(frame.subject))
         line.answers(frame)
         if frame.command is None:
+            at = moment_of(frame, self.clock.now())
+            known.stirring.seen(frame.subject, frame.digest, frame.facts.get("generating"), at)
             ranked = replace(frame, rank=rank_of(frame.rank, line.hello.kind))
-            self.hooks.observed(name, ranked, moment_of(frame, self.clock.now()))
+            self.hooks.observed(name, ranked, at)
 
     # -- what the rest sees
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from tenuto.core import resets
 from tenuto.model.command import Command
 from tenuto.model.conversation import Conversation
-from tenuto.model.evidence import Observation, PageFacts, Rank
+from tenuto.model.evidence import CommandFacts, Mark, Observation, PageFacts, Rank
 from tenuto.model.faults import Mistake
 from tenuto.model.work import Agent
 from tenuto.ports import Order, Turn
@@ -25,7 +25,7 @@ from tenuto.transports.agents.hindering import zone_named
 from tenuto.transports.bridge import Bridge
 from tenuto.transports.canary import Canary
 from tenuto.transports.line import moment_of, rank_of
-from tenuto.transports.remote import LOOK, RemoteExecutor
+from tenuto.transports.remote import LOOK, RemoteExecutor, target_of
 
 PATIENCE: Final = timedelta(seconds=20)
 """How long a page may take to be ready for the words."""
@@ -118,12 +118,27 @@ class PageExecutor(RemoteExecutor):
             rank_of(answer.rank, line.hello.kind),
             talk.identity,
             moment_of(answer, now()),
-            _dated(facts_of(answer.facts), now()),
+            self._stirred(_dated(facts_of(answer.facts), now()), talk.identity),
         )
 
     def _heed(self, facts: Mapping[str, object]) -> None:
         """Let the canary see it; a profile that cannot be read is told of where a turn is ordered."""
         try:
+    async def look(self, command: Command) -> Observation:
+        """As everywhere, and when its page was last seen to grow since the turn began."""
+        seen, about = await super().look(command), target_of(command)
+        facts, known = seen.facts, self._known.stirring
+        if not isinstance(facts, CommandFacts) or facts.mark is not Mark.ACCEPTED or facts.unreachable or about is None:
+            return seen
+        grew = known.of(about.identity).grew_at
+        if grew is None or facts.marked_at is None or grew < facts.marked_at:
+            return seen
+        return replace(seen, facts=replace(facts, heard_at=grew))
+
+    def _stirred(self, facts: PageFacts, identity: str) -> PageFacts:
+        stirred = self._known.stirring.of(identity)
+        return replace(facts, changed_at=stirred.changed_at, grew_at=stirred.grew_at)
+
             profile = self._profiles(str(facts.get("site", "")))
         except Mistake:
             return

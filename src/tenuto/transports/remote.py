@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Final
 
 from tenuto.model.command import Accepted, Armed, Command, Outcome, Unknown, Unsent
@@ -23,6 +24,9 @@ HAND_OVER: Final = 10.0
 
 LOOK: Final = 5.0
 REVOKE: Final = 10.0
+
+DAY: Final = 86_400.0
+"""Seconds of silence beyond which nothing is said of a program."""
 
 
 class RemoteExecutor:
@@ -116,7 +120,7 @@ class RemoteExecutor:
             marker=command.marker,
             payload=ordered.payload_of(order),
             attempt=command.attempt_id,
-            conversation=_target(command),
+            conversation=target_of(command),
             deadline=command.deadline,
             within=max((command.deadline - now).total_seconds(), 0.0) if command.deadline is not None else None,
         )
@@ -135,7 +139,8 @@ class RemoteExecutor:
             return Observation(self.name, Rank.JOURNAL, command.id, now(), _away(command, before, away))
         told = _believed(command, answer.command, before, line.hello.incarnation)
         rank = rank_of(answer.rank, line.hello.kind)
-        return Observation(self.name, rank, command.id, moment_of(answer, now()), _facts(command, told))
+        at = moment_of(answer, now())
+        return Observation(self.name, rank, command.id, at, heard(_facts(command, told), told.quiet, at))
 
     async def revoke(self, command: Command, epoch: int) -> None:
         """Have the journal's place taken; who is away, or does not answer, leaves everything open."""
@@ -149,7 +154,8 @@ class RemoteExecutor:
         fuse.burn("revoke.done")
 
 
-def _target(command: Command) -> wire.Target | None:
+def target_of(command: Command) -> wire.Target | None:
+    """The conversation that a command is for, by the scope that it holds."""
     if command.conversation_id is None:
         return None
     named = (scope.removeprefix("conversation:") for scope in command.scopes if scope.startswith("conversation:"))
@@ -202,6 +208,13 @@ def _facts(command: Command, told: wire.CommandSeen) -> CommandFacts:
         asks=told.asks,
         retrying=told.retrying,
     )
+
+
+def heard(facts: CommandFacts, quiet: float | None, at: datetime) -> CommandFacts:
+    """The facts with when anything came from the program last, where it was said how long before `at` that was."""
+    if quiet is None or not 0 <= quiet < DAY:
+        return facts
+    return replace(facts, heard_at=at - timedelta(seconds=quiet))
 
 
 class Executors(Mapping[str, Executor]):

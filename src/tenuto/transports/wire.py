@@ -114,6 +114,7 @@ class CommandSeen:
 
     `at_work`: the executor has the order in hand, whether its journal says so yet or not. `asks` are the questions that
     the program of a turn waits with, absent where it cannot be told; `retrying` is what it tries again by itself.
+    `quiet` is seconds since anything came from that program, absent where nobody hears it.
     """
 
     mark: Mark
@@ -127,6 +128,7 @@ class CommandSeen:
     at_work: bool = False
     asks: tuple[Asking, ...] | None = None
     retrying: str | None = None
+    quiet: float | None = None
 
 
 @dataclass(frozen=True)

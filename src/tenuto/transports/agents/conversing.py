@@ -51,7 +51,10 @@ Tell = Callable[[str, said.Event], None]
 
 @dataclass
 class Going:
-    """The turn under way. `asks` are the questions that its program waits with, by the program's names of them."""
+    """The turn under way. `asks` are the questions that its program waits with, by the program's names of them.
+
+    `heard_at` is when its channel said anything last, on a clock of this process.
+    """
 
     command: CommandId
     channel: Channel
@@ -61,6 +64,7 @@ class Going:
     over: asyncio.Event = field(default_factory=asyncio.Event)
     steers: dict[str, asyncio.Future[str | None]] = field(default_factory=dict)
     asks: dict[str, Asking] = field(default_factory=dict)
+    heard_at: float | None = None
 
     def cut_by(self, why: Cut) -> None:
         """Somebody ends it; the first reason stays."""
@@ -111,7 +115,9 @@ class Conversing:
         going = self._going
         if going is None or going.command != command:
             return None
-        return Doing(tuple(going.asks.values()), going.hindering.retrying)
+        heard = going.heard_at
+        quiet = self._clock.monotonic() - heard if heard is not None else None
+        return Doing(tuple(going.asks.values()), going.hindering.retrying, quiet)
 
     # -- a turn
 
@@ -259,6 +265,7 @@ class Conversing:
                     await marks.failed(f"the program refused its words: {reason}")
                     return
                 case said.Refused(marker, _):
+            going.heard_at = self._clock.monotonic()
                     self._settled(going, marker, "")
                 case said.Said(text):
                     told = text.encode("utf-8", "replace") + b"\n"

@@ -43,10 +43,14 @@ class Blind:
 
 @dataclass(frozen=True)
 class Doing:
-    """What a command that is being carried out waits for: leave that was asked, a service that is tried again."""
+    """What a command that is being carried out waits for: leave that was asked, a service that is tried again.
+
+    `quiet` is seconds since anything came from its program.
+    """
 
     asks: tuple[Asking, ...] = ()
     retrying: str | None = None
+    quiet: float | None = None
 
 
 class Carrying:
@@ -117,7 +121,7 @@ class Carrying:
         if subject.command in self._carried:
             doing = self._doing(subject.command)
             if doing is not None:
-                seen = replace(seen, asks=doing.asks, retrying=doing.retrying)
+                seen = replace(seen, asks=doing.asks, retrying=doing.retrying, quiet=doing.quiet)
             return Sight(replace(seen, performer=Presence.ALIVE, agent=Presence.ALIVE), self._rank)
         if told.mark in (Mark.NONE, Mark.REVOKED, Mark.FAILED):
             return Sight(replace(seen, performer=Presence.GONE, agent=Presence.GONE), self._rank)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -110,6 +111,7 @@ class Programs:
                 marked_at=facts.marked_at,
                 proof=facts.proof,
                 at_work=facts.launched_here,
+                quiet=_since(facts.heard_at, self._clock.now()),
             )
         )
 
@@ -153,6 +155,10 @@ class Programs:
                 self._tell(already(told))
             case _:
                 pass
+
+
+def _since(moment: datetime | None, now: datetime) -> float | None:
+    return max((now - moment).total_seconds(), 0.0) if moment is not None else None
 
 
 def _command(told: wire.Command, clock: Clock) -> Command | None:

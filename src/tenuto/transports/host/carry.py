@@ -102,7 +102,8 @@ class Turn:
             self._fail(error)
             return
         burn(order, "host.spawned")
-        watch = Watch(program, f"TENUTO_COMMAND={order['command']}", ears, scanner, order["limit"], order["grace"])
+        badge = f"TENUTO_COMMAND={order['command']}"
+        watch = Watch(program, badge, ears, scanner, order["limit"], order["grace"], self._heard)
         self._write({**marked("accepted"), "pid": program.pid, "start": program.started})
         burn(order, "host.accepted")
         os.close(stdin)
@@ -118,6 +119,9 @@ class Turn:
             time.sleep(1)
             self._write()
         burn(order, "host.ended")
+
+    def _heard(self) -> None:
+        self._journal.heard(time.time())  # noqa: TID251 - the host is a program of its own, and this is its clock
 
     def _ready(self) -> int:
         """All that can still fail without a trace: the leader's epoch and the prompt's place on the disk."""

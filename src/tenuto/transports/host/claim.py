@@ -17,6 +17,9 @@ VERSION: Final = 1
 SUFFIX: Final = ".jsonl"
 EPOCHS: Final = "epoch"
 EPOCHS_LIMIT: Final = 64 * 1024
+SECOND: Final = 1_000_000_000
+HEARD: Final = 1
+"""Nanoseconds past a whole second in the time of a journal's file, where it says when the program was heard."""
 
 Line = Mapping[str, object]
 
@@ -47,6 +50,14 @@ class Journal:
             os.ftruncate(self._descriptor, self._size)
             raise
         self._size += len(data)
+
+    def heard(self, at: float) -> None:
+        """Let the file's own time say when its program was heard last (seconds since 1970); nothing is written."""
+        told = int(at) * SECOND + HEARD
+        try:
+            os.utime(self._descriptor, ns=(told, told))
+        except OSError:  # then nobody is told
+            pass
 
     def close(self) -> None:
         os.close(self._descriptor)

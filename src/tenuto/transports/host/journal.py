@@ -47,7 +47,10 @@ class DamageError(Exception):
 
 @dataclass(frozen=True)
 class Journal:
-    """What is written of a command. `host` and `agent` are None when not written or not told by the platform."""
+    """What is written of a command. `host` and `agent` are None when not written or not told by the platform.
+
+    `heard_at` is when its program was heard last, to the second, where its host tells so by the file's own time.
+    """
 
     command_id: CommandId
     mark: Mark = Mark.NONE
@@ -65,15 +68,17 @@ class Journal:
     marked_at: datetime | None = None
     conversation: str | None = None
     proof: Mapping[str, str] = field(default_factory=dict)
+    heard_at: datetime | None = None
 
 
 def read(folder: Path, command_id: CommandId) -> Journal:
     """The journal now; Mark.NONE when nobody has taken its place. Never raises for what stands in it."""
     journal = Journal(command_id)
     try:
-        held = _held(folder, command_id)
-        if held is None:
+        found = _held(folder, command_id)
+        if found is None:
             return journal
+        held, changed = found
         *lines, _torn = held.split(b"\n")
         if not lines:
             raise DamageError("the journal has no whole line")
@@ -81,7 +86,9 @@ def read(folder: Path, command_id: CommandId) -> Journal:
             journal = _with(journal, line)
     except DamageError as damage:
         return replace(journal, mark=Mark.DAMAGED, reason=str(damage))
-    return journal
+    seconds, rest = divmod(changed, claim.SECOND)
+    heard = datetime.fromtimestamp(seconds, UTC) if rest == claim.HEARD and journal.mark is Mark.ACCEPTED else None
+    return replace(journal, heard_at=heard)
 
 
 def revoke(
@@ -153,7 +160,8 @@ def clean(folder: Path, keep: Collection[CommandId], *, age: timedelta, now: dat
     return tuple(gone)
 
 
-def _held(folder: Path, command_id: CommandId) -> bytes | None:
+def _held(folder: Path, command_id: CommandId) -> tuple[bytes, int] | None:
+    """What stands in the place, and when the file was changed (nanoseconds since 1970)."""
     _checked(command_id)
     try:
         descriptor = os.open(
@@ -164,14 +172,15 @@ def _held(folder: Path, command_id: CommandId) -> bytes | None:
     except OSError as error:
         raise DamageError(f"the journal cannot be opened ({error.strerror})") from None
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
             raise DamageError("the journal is not a regular file")
         held = b""
         while more := os.read(descriptor, LIMIT + 1):
             held += more
             if len(held) > LIMIT:
                 raise DamageError("the journal is longer than any host writes")
-        return held
+        return held, about.st_mtime_ns
     except OSError as error:
         raise DamageError(f"the journal cannot be read ({error.strerror})") from None
     finally:

@@ -139,6 +139,7 @@ def facts(command: Command, seen: Journal, performer: Presence, agent: Presence)
         mendable=seen.mendable,
         ending=seen.ending,
         marked_at=seen.marked_at,
+        heard_at=seen.heard_at,
     )
 
 

@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Final, NamedTuple
 
@@ -27,6 +28,9 @@ LOOK_AGAIN: Final = 0.05
 
 SWEEPS: Final = 64
 """Most chunks that are taken of a pipe when all is over."""
+
+HEARD_EVERY: Final = 1.0
+"""Seconds between two times that it is told that output came."""
 
 KILL_WAIT: Final = 5.0
 """Seconds that killed processes may take to vanish."""
@@ -72,10 +76,20 @@ class Ears:
 
 
 class Watch:
-    """One program from its start to its end. Durations are seconds of the machine being awake."""
+    """One program from its start to its end. Durations are seconds of the machine being awake.
+
+    `heard` is called when output came, at most once a second.
+    """
 
     def __init__(
-        self, program: Program, badge: str, ears: Ears, scanner: FenceScanner, limit: float, grace: float
+        self,
+        program: Program,
+        badge: str,
+        ears: Ears,
+        scanner: FenceScanner,
+        limit: float,
+        grace: float,
+        heard: Callable[[], None] = lambda: None,
     ) -> None:
         self._program = program
         self._badge = badge
@@ -85,6 +99,8 @@ class Watch:
         self._deadline = time.monotonic() + limit
         self._poll = select.poll()
         self._open = {program.out, program.err}
+        self._heard = heard
+        self._heard_at: float | None = None
         self._bytes = 0
         self._cut: str | None = None
         self._kill_at = 0.0
@@ -173,9 +189,16 @@ class Watch:
             os.close(descriptor)
             return False
         self._bytes += len(chunk)
+        self._stirred(time.monotonic())
         if descriptor == self._program.out:
             self._scanner.feed(chunk)
         return True
+
+    def _stirred(self, now: float) -> None:
+        """Say that output came, at most once a second."""
+        if self._heard_at is None or now - self._heard_at >= HEARD_EVERY:
+            self._heard_at = now
+            self._heard()
 
     def _has_ended(self) -> bool:
         """Whether the leader has ended; where that can be asked it stays unreaped, so that its number stays its own."""
