@@ -73,12 +73,13 @@ class Going:
 
 @dataclass
 class Seen:
-    """What a turn's events came to."""
+    """What a turn's events came to. `compacted` is how often the program made room in its session by itself."""
 
     ended: said.TurnEnded | None = None
     closed: said.Closed | None = None
     model: str | None = None
     size: int = 0
+    compacted: int = 0
 
 
 class Conversing:
@@ -109,6 +110,10 @@ class Conversing:
     def kinds(self) -> Mapping[str, CarryOut]:
         """What carries out which kind of command."""
         return {"send": self.send, "steer": self.steer, "interrupt": self.interrupt, "answer": self.answer}
+
+    def _burn(self, point: str) -> None:
+        """Pass a point at which a proof may kill this host."""
+        self._keeping.fuse.burn(point)
 
     def doing(self, command: CommandId) -> Doing | None:
         """What the program of this turn waits for; None for a turn that is not under way here."""
@@ -175,9 +180,11 @@ class Conversing:
 
     async def _turn(self, command: wire.Command, marks: Marks, order: Turn, target: wire.Target, going: Going) -> None:
         channel = going.channel
+        self._burn("conversing.before_open")
         session = await self._opened(channel, target, marks)
         if session is None:
             return
+        self._burn("conversing.opened")
         if going.cut is not None:
             await marks.failed("it was interrupted before it began")
             return
@@ -187,6 +194,7 @@ class Conversing:
             await channel.prompt(order.prompt, command.marker)
         except ConnectionError:
             _LOG.warning("the program was gone when it was given its words")
+        self._burn("conversing.prompted")
         limit = order.limit.total_seconds()
         try:
             async with asyncio.timeout(limit):
@@ -194,7 +202,9 @@ class Conversing:
         except TimeoutError:
             going.cut_by(Cut.TIME_LIMIT)
             await self._cut_off(command, marks, target, session, going, seen, scanner)
+        self._burn("conversing.heard_end")
         gone = await channel.close(CLOSE_WITHIN)
+        self._burn("conversing.closed")
         if marks.last is not Mark.ACCEPTED:
             _LOG.warning("the program ended before it took the words: %s", seen.closed)
             return
@@ -202,7 +212,10 @@ class Conversing:
             _LOG.warning("not everything of the program is proven gone")
             return
         cost = await asyncio.to_thread(self._cost, seen, target, session)
-        await marks.ended(_ending(seen, scanner, going, cost), turn=going.turn or "", session=session)
+        proof = {"turn": going.turn or "", "session": session}
+        if seen.compacted:
+            proof["compacted"] = str(seen.compacted)
+        await marks.ended(_ending(seen, scanner, going, cost), **proof)
 
     def _cost(self, seen: Seen, target: wire.Target, session: str) -> int | None:
         """What the turn cost, where the program says only what its whole session did; that is written down."""
@@ -235,6 +248,7 @@ class Conversing:
             await marks.failed("the program did not name its session")
             return None
         if before is None or before.session != name:
+            self._burn("conversing.named")
             await asyncio.to_thread(sessions.keep, self._keeping.folder, sessions.Held(target.id, name, False))
         return name
 
@@ -260,6 +274,7 @@ class Conversing:
                         await marks.accepted(turn=turn, session=session, **named)
                         await asyncio.to_thread(self._confirmed, target, session)
                 case said.Steered(turn, marker):
+                        self._burn("conversing.confirmed")
                     self._settled(going, marker, turn)
                 case said.Refused(marker, reason) if marker == command.marker:
                     await marks.failed(f"the program refused its words: {reason}")
@@ -281,12 +296,16 @@ class Conversing:
                     seen.model = model or seen.model
                 case said.PermissionAsked(request, tool, what, fingerprint):
                     going.asks[request] = Asking(request, tool, what, fingerprint)
+                    self._burn("conversing.asked")
+                    self._tell(target.id, event)
+                case said.Compacted():
+                    seen.compacted += 1
                     self._tell(target.id, event)
                 case said.PermissionSettled(request):
                     going.asks.pop(request, None)
                     self._tell(target.id, event)
                 case (
-                    said.Retrying() | said.Compacted() | said.Failure() | said.Limited() | said.Overloaded()
+                    said.Retrying() | said.Failure() | said.Limited() | said.Overloaded()
                     | said.ContextFull() | said.LoggedOut()
                 ):  # fmt: skip
                     self._tell(target.id, event)
@@ -355,7 +374,9 @@ class Conversing:
             await going.channel.steer(order.text, command.marker, order.turn)
         except ConnectionError:
             _LOG.warning("the program was gone when words were to go into its turn")
+        self._burn("conversing.steered")
         taken = await waiting
+        self._burn("conversing.steer_heard")
         if taken:
             await marks.accepted(turn=taken)
             await marks.ended(Ending(0, None, None, how=How.PROTOCOL), turn=taken)
@@ -377,6 +398,7 @@ class Conversing:
         except ConnectionError:
             _LOG.warning("the program was gone when it was to be answered")
             return
+        self._burn("conversing.answered")
         if not taken:
             await marks.failed("its program offers no such answer")
             return
@@ -396,6 +418,7 @@ class Conversing:
             going.cut_by(Cut.INTERRUPT)
             with contextlib.suppress(ConnectionError):
                 await going.channel.interrupt()
+            self._burn("conversing.interrupted")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CUT_WITHIN):
                     await going.over.wait()
@@ -404,6 +427,7 @@ class Conversing:
                 await going.over.wait()
         elif not await self._ended_from_outside(command, order):
             return
+        self._burn("conversing.cut")
         await marks.accepted(target=order.target)
         await marks.ended(Ending(0, None, None, how=How.PROTOCOL))
 

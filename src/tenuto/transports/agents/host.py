@@ -16,13 +16,13 @@ import random
 import secrets
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from tenuto import __version__
 from tenuto.model.evidence import Rank
-from tenuto.ports import Clock, NoFuse
+from tenuto.ports import Clock, Fuse, NoFuse
 from tenuto.transports import processes, wire
 from tenuto.transports.agents import events
 from tenuto.transports.agents.adapters import ADAPTERS
@@ -41,10 +41,12 @@ ANOTHER: Final = 3
 """The exit code of a host that found another one at its journal."""
 
 
-async def hosting(folder: Path, name: str, adapter: str, sockets: Sequence[str], env_file: Path, idle: float) -> int:
+async def hosting(
+    folder: Path, name: str, adapter: str, sockets: Sequence[str], env_file: Path, idle: float, fuse: Fuse
+) -> int:
     """Speak for the conversation until idle, stopped or not wanted."""
     clock: Clock = HostClock()
-    keeping = Keeping(folder / JOURNAL, clock, NoFuse())
+    keeping = Keeping(folder / JOURNAL, clock, fuse)
     await asyncio.to_thread(keeping.open)
     read = token_file(folder / TOKEN_FILE)
     peers: list[Peer] = []
@@ -66,7 +68,7 @@ async def hosting(folder: Path, name: str, adapter: str, sockets: Sequence[str],
         can,
         f"tenuto {__version__} {adapter}",
     )
-    peer = Peer(me, hands, [connector(one, read) for one in sockets], clock, NoFuse(), shake=random.random)
+    peer = Peer(me, hands, [connector(one, read) for one in sockets], clock, fuse, shake=random.random)
     peers.append(peer)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -90,8 +92,11 @@ async def hosting(folder: Path, name: str, adapter: str, sockets: Sequence[str],
     return 0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m tenuto.transports.agents.host`: started by the supervisor, never by hand."""
+def main(argv: Sequence[str] | None = None, lit: Callable[[], Fuse] = NoFuse) -> int:
+    """`python -m tenuto.transports.agents.host`: started by the supervisor, never by hand.
+
+    `lit` is asked for a fuse once the journal is this host's alone.
+    """
     told = argparse.ArgumentParser(prog="tenuto-agent-host")
     told.add_argument("--folder", type=Path, required=True)
     told.add_argument("--name", required=True)
@@ -107,7 +112,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return ANOTHER
-    return asyncio.run(hosting(given.folder, given.name, given.adapter, given.connect, given.env_file, given.idle))
+    fuse = lit()
+    return asyncio.run(
+        hosting(given.folder, given.name, given.adapter, given.connect, given.env_file, given.idle, fuse)
+    )
 
 
 if __name__ == "__main__":

@@ -70,6 +70,8 @@ class LocalAgents:
         self._idle = idle
         self._starting: dict[str, asyncio.Lock] = {}
         self.closed = False
+        #: How a host is started; a proof has one that can be killed at a point of it.
+        self.program: tuple[str, ...] = (sys.executable, "-m", "tenuto.transports.agents.host")
 
     def doors(self) -> Mapping[str, AgentDoor]:
         """One for each adapter, by its name: where a task of that sort gets its executor's name from."""
@@ -129,9 +131,8 @@ class LocalAgents:
         }
         surroundings |= {key: os.environ[key] for key in ("PYTHONPATH", "VIRTUAL_ENV") if key in os.environ}
         argv = [
-            sys.executable, "-m", "tenuto.transports.agents.host", "--folder", str(place),
-            "--name", name.partition(":")[2], "--adapter", adapter, "--connect", str(self.socket),
-            "--env-file", str(self.env_file), "--idle", str(self._idle),
+            *self.program, "--folder", str(place), "--name", name.partition(":")[2], "--adapter", adapter,
+            "--connect", str(self.socket), "--env-file", str(self.env_file), "--idle", str(self._idle),
         ]  # fmt: skip
         log = os.open(place / "host.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
