@@ -265,6 +265,7 @@ class Conversing:
         """Hear events until the turn has ended, or the channel."""
         while True:
             event = await going.channel.hear()
+            going.heard_at = self._clock.monotonic()
             going.hindering.hear(event)
             match event:
                 case said.TurnBegan(turn, marker) if marker in (None, command.marker):
@@ -273,14 +274,13 @@ class Conversing:
                         named = {"model": seen.model} if seen.model else {}
                         await marks.accepted(turn=turn, session=session, **named)
                         await asyncio.to_thread(self._confirmed, target, session)
-                case said.Steered(turn, marker):
                         self._burn("conversing.confirmed")
+                case said.Steered(turn, marker):
                     self._settled(going, marker, turn)
                 case said.Refused(marker, reason) if marker == command.marker:
                     await marks.failed(f"the program refused its words: {reason}")
                     return
                 case said.Refused(marker, _):
-            going.heard_at = self._clock.monotonic()
                     self._settled(going, marker, "")
                 case said.Said(text):
                     told = text.encode("utf-8", "replace") + b"\n"
