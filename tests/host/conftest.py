@@ -125,17 +125,18 @@ class Room:
 
     async def until(self, mine: Command, holds: Callable[[CommandFacts], bool]) -> CommandFacts:
         """Look at every ring until something holds."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                self.rung.clear()
-                facts = await self.look(mine)
-                if holds(facts):
-                    return facts
-                try:
-                    async with asyncio.timeout(0.2):
-                        await self.rung.wait()
-                except TimeoutError:
-                    continue
+        facts, end = None, asyncio.get_running_loop().time() + PATIENCE
+        while asyncio.get_running_loop().time() < end:
+            self.rung.clear()
+            facts = await self.look(mine)
+            if holds(facts):
+                return facts
+            try:
+                async with asyncio.timeout(0.2):
+                    await self.rung.wait()
+            except TimeoutError:
+                continue
+        raise TimeoutError(f"after {PATIENCE} s: {facts}")
 
     async def ended(self, mine: Command) -> CommandFacts:
         """Wait for the end of a turn and of its host."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from tests.host.conftest import PATIENCE, Room, accepted, command
+from tests.host.conftest import PATIENCE, Room, command
 
 from tenuto.model.command import Accepted, Armed, Unsent
-from tenuto.model.evidence import CommandFacts, Mark, Presence
+from tenuto.model.evidence import Mark, Presence
 from tenuto.ports import Foreseeing
 from tenuto.transports import processes
 from tenuto.transports.host import journal, launch, sight
@@ -41,12 +41,20 @@ async def test_a_host_that_is_given_up_ends_and_leaves_no_journal(room: Room) ->
     mine = command()
     room.asked.append(mine)
     room.executor.foresee(mine.id)
+    await carried(room, mine.id, there=True)
     room.executor.forgo(mine.id)
     await carried(room, mine.id, there=False)
     assert journal.read(room.journals, mine.id).mark is Mark.NONE
     assert sight.unclaimed(mine.id) is Presence.GONE
-    facts = await room.until(*(await room.perform(room.turn("true"), mine))[:1], accepted_or_ended)
-    assert facts.mark in (Mark.ACCEPTED, Mark.ENDED)
+
+
+async def test_who_is_given_up_before_it_is_there_hinders_nobody(room: Room) -> None:
+    mine = command()
+    room.asked.append(mine)
+    room.executor.foresee(mine.id)
+    room.executor.forgo(mine.id)
+    assert await room.executor.perform(Armed(mine), room.turn("true")) == Accepted()
+    await room.ended(mine)
 
 
 async def test_closing_lets_the_waiting_go(room: Room) -> None:
@@ -68,7 +76,3 @@ async def test_what_was_made_ready_and_died_proves_that_nothing_began(room: Room
     outcome = await room.executor.perform(Armed(mine), room.turn("true"))
     assert isinstance(outcome, Unsent)
     assert journal.read(room.journals, mine.id).mark in (Mark.REVOKED, Mark.FAILED)
-
-
-def accepted_or_ended(facts: CommandFacts) -> bool:
-    return accepted(facts) or facts.mark is Mark.ENDED
