@@ -196,10 +196,28 @@ def test_after_a_verdict_evidence_may_only_acknowledge_or_show_life(command: Com
 def test_what_was_seen_before_the_arming_says_nothing() -> None:
     early = b.seen_of(b.SEND, Mark.ENDED, rank=Rank.PAGE, at=b.NOW - b.H, ending=DONE)
     assert b.found(b.with_live(b.SEND), early).findings == ()
-    later = b.seen_of(b.SEND, Mark.ENDED, rank=Rank.PAGE, ending=DONE)
+    later = b.seen_of(b.SEND, Mark.ENDED, rank=Rank.PAGE, ending=DONE, proof={"turn": b.SEND.marker})
     assert b.found(b.with_live(b.SEND), later).findings
     journal = b.seen_of(b.SEND, Mark.ENDED, at=b.NOW - b.H, ending=DONE)
     assert b.found(b.with_live(b.SEND), journal).findings, "a journal's entry bears the command's own name"
+
+
+@pytest.mark.parametrize("mark", [Mark.ACCEPTED, Mark.ENDED])
+@pytest.mark.parametrize("proof", [{}, {"turn": ""}, {"turn": b.CHECK.marker}, {"turn": "u-17"}])
+def test_a_page_proves_a_turn_only_by_the_commands_own_marker(mark: Mark, proof: dict[str, str]) -> None:
+    """What took effect there without it is another turn, or nobody's: a person is asked and nothing is acknowledged."""
+    ending = DONE if mark is Mark.ENDED else None
+    for command in (b.SEND, b.SUBMITTED, b.DOUBTFUL, b.RELEASED):
+        other = b.seen_of(command, mark, rank=Rank.PAGE, ending=ending, proof=proof)
+        found = b.found(b.with_live(command), other).findings
+        assert not any(isinstance(each, Acknowledgement | TurnEnded) for each in found), command.state
+        if command.state is not CommandState.RELEASED:
+            assert any(isinstance(each, Doubtful) for each in found), command.state
+        own = b.seen_of(command, mark, rank=Rank.PAGE, ending=ending, proof={"turn": command.marker})
+        proven = b.found(b.with_live(command), own).findings
+        assert any(isinstance(each, Acknowledgement) for each in proven), command.state
+    proven_before = b.seen_of(b.ACKNOWLEDGED, mark, rank=Rank.PAGE, ending=ending, proof=proof)
+    assert not any(isinstance(each, Doubtful) for each in b.found(b.with_live(b.ACKNOWLEDGED), proven_before).findings)
 
 
 def test_hearsay_settles_nothing() -> None:

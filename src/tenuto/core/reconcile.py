@@ -139,6 +139,8 @@ def of_command(command: Command, facts: CommandFacts, seen: Observation, *, over
         return _of_answer(command, facts, seen)
     if command.state is CommandState.RELEASED or command.late:
         return _after_verdict(command, facts, seen)
+    if command.state is not CommandState.ACKNOWLEDGED and not _bound(command, facts, seen):
+        return (Doubtful(command, "its page shows a turn, and not by the marker of this command"),)
     match facts.mark:
         case Mark.NONE:
             if facts.unreachable is not None:
@@ -241,10 +243,19 @@ def _gone(facts: CommandFacts) -> bool:
 
 def _after_verdict(command: Command, facts: CommandFacts, seen: Observation) -> tuple[Finding, ...]:
     """A verdict settled it: evidence may still acknowledge it, and what still lives of it must not be joined."""
-    late = _acknowledged(command, seen) if facts.mark in (Mark.ACCEPTED, Mark.ENDED) else ()
+    took = facts.mark in (Mark.ACCEPTED, Mark.ENDED) and _bound(command, facts, seen)
+    late = _acknowledged(command, seen) if took else ()
     if Presence.ALIVE in (facts.performer, facts.agent):
         return (*late, Living(command, orphaned=facts.performer is not Presence.ALIVE))
     return late
+
+
+def _bound(command: Command, facts: CommandFacts, seen: Observation) -> bool:
+    """Whether what is said to have taken effect is this command: a page proves a turn by the command's own marker."""
+    took = command.kind is CommandKind.SEND and facts.mark in (Mark.ACCEPTED, Mark.ENDED)
+    if seen.rank is Rank.JOURNAL or not took:
+        return True
+    return facts.proof.get("turn") == command.marker
 
 
 def _contradicted(command: Command, facts: CommandFacts, why: str) -> tuple[Finding, ...]:
