@@ -9,8 +9,8 @@ from tenuto.proof.matrix import Worker
 from tenuto.proof.scenarios import ALL
 
 __all__ = ["worker"]
-LONG = ("chain", "chain-phases")
-"""Paths of several tasks: they are walked whole where long proofs are, and at their own points in test_chains."""
+LONG = ("chain", "chain-phases", "elsewhere", "elsewhere-cancel")
+"""Paths of several tasks, or processes: walked whole where long proofs are, and at their own points beside."""
 VERBS = [
     pytest.param(scenario.name, marks=pytest.mark.prove) if scenario.name in LONG else scenario.name
     for scenario in ALL

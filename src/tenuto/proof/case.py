@@ -2,8 +2,9 @@
 
 `plain:arm.committed:2` kills the supervisor at the second passing of that point; `plain:host.begun:1` the first host;
 `plain:agent.effect:1` the agent in its first turn; `plain:all.arm.committed:1` everybody at once; in
-`plain:late.arm.committed:1` the supervisor only stands still until another has taken over and is done. A plus joins
-several. A name is enough to play the case again.
+`plain:late.arm.committed:1` the supervisor only stands still until another has taken over and is done;
+`elsewhere:far.peer.heard:1` kills the executor in another process, which is begun again. A plus joins several. A name
+is enough to play the case again.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ class Who(StrEnum):
     AGENT = "agent"
     EVERYTHING = "all"
     PAUSED = "late"
+    EXECUTOR = "far"
+
+
+PREFIXED = frozenset({Who.EVERYTHING, Who.PAUSED, Who.EXECUTOR})
+"""Whose point does not tell by itself who is killed."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class Kill:
     count: int
 
     def __str__(self) -> str:
-        prefix = f"{self.who}." if self.who in (Who.EVERYTHING, Who.PAUSED) else ""
+        prefix = f"{self.who}." if self.who in PREFIXED else ""
         return f"{prefix}{self.point}:{self.count}"
 
 
@@ -64,5 +70,7 @@ def _kill(text: str) -> Kill:
             return Kill(Who.EVERYTHING, rest, int(count))
         case "late":
             return Kill(Who.PAUSED, rest, int(count))
+        case "far":
+            return Kill(Who.EXECUTOR, rest, int(count))
         case _:
             return Kill(Who.SUPERVISOR, point, int(count))

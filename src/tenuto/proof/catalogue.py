@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tenuto.proof.case import Case, Kill, Who
+from tenuto.proof.case import Case, Kill, Who, read
 
 HOST_POINTS = (
     "host.start",
@@ -43,7 +43,21 @@ CARRIED = {
     "limit": 1,
     "permission": 1,
     "two": 1,
+    "elsewhere": 2,
+    "elsewhere-cancel": 1,
 }
+#: Points at which an executor elsewhere loses an order with its life; its next life is told that it is revoked.
+LOST = ("far.peer.heard", "far.handover.before_spawn")
+REVOKED_ELSEWHERE = (
+    "far.peer.before_revoke",
+    "far.peer.revoked",
+    "far.peer.said_revoked",
+    "revoke.before",
+    "revoke.done",
+    "settle.before_commit",
+    "settle.committed",
+)
+FAR = "far."
 #: Whoever stands still there holds the registry's lock: nobody else can write, which is safe and no take-over.
 LOCKED = "write.prepared"
 LAUNCHES = frozenset({"arm.committed", "check.committed"})
@@ -51,12 +65,16 @@ LAUNCHES = frozenset({"arm.committed", "check.committed"})
 
 @dataclass(frozen=True)
 class Path:
-    """What one undisturbed play has shown: the points its first supervisor passed, in order, and its turns."""
+    """What one undisturbed play has shown: the points its first supervisor passed, in order, and its turns.
+
+    `executor` are those of the first executor in another process, where there is one.
+    """
 
     scenario: str
     points: tuple[tuple[str, int], ...]
     launches: int
     turns: int
+    executor: tuple[tuple[str, int], ...] = ()
 
 
 def path_of(scenario: str, passings: Sequence[str], turns: int) -> Path:
@@ -66,7 +84,9 @@ def path_of(scenario: str, passings: Sequence[str], turns: int) -> Path:
     for point in passings:
         seen[point] += 1
         points.append((point, seen[point]))
-    return Path(scenario, tuple(points), sum(seen[point] for point in LAUNCHES), turns)
+    mine = tuple(one for one in points if not one[0].startswith(FAR))
+    far = tuple((point.removeprefix(FAR), count) for point, count in points if point.startswith(FAR))
+    return Path(scenario, mine, sum(seen[point] for point in LAUNCHES), turns, far)
 
 
 def supervisor(path: Path) -> list[Kill]:
@@ -101,6 +121,11 @@ def hosts(path: Path) -> list[Kill]:
     return [Kill(Who.HOST, point, count) for count in range(1, path.launches + 1) for point in HOST_POINTS]
 
 
+def executors(path: Path) -> list[Kill]:
+    """Every passing of every point of an executor in another process."""
+    return [Kill(Who.EXECUTOR, point, count) for point, count in path.executor]
+
+
 def agents(path: Path) -> list[Kill]:
     """The agent before its effect, after it, and after it has said everything, in every turn."""
     turns = range(1, path.turns + 1)
@@ -123,7 +148,10 @@ def cases_of(path: Path) -> list[Case]:
         launch = min(CARRIED[path.scenario], path.launches)
         kills += [kill for kill in hosts(path) if kill.count == launch]
         kills += agents(path)
+    kills += executors(path)
     cases = [Case(path.scenario, (kill,)) for kill in kills]
+    if path.scenario == "elsewhere":
+        cases += [read(f"elsewhere:{lost}:1+{revoked}:1") for lost in LOST for revoked in REVOKED_ELSEWHERE]
     if path.scenario == "slow":
         firsts = [kill.point for kill in supervisor(path) if kill.count == 1]
         cases += [Case("slow", (Kill(Who.EVERYTHING, point, 1),)) for point in firsts]
@@ -160,6 +188,8 @@ def _several(path: Path, first: Kill, chance: random.Random) -> tuple[Kill, ...]
         (first, host, agent),
         (Kill(Who.EVERYTHING, first.point, first.count),),
     ]
-    if path.scenario != "two" and first.point != LOCKED:  # one that stands by cannot tell standing still from living
+    if path.executor:
+        choices += [(chance.choice(executors(path)),), (first, chance.choice(executors(path)))]
+    elif path.scenario != "two" and first.point != LOCKED:  # one that stands by cannot tell standing still from living
         choices.append((Kill(Who.PAUSED, first.point, first.count),))
     return chance.choice(choices)

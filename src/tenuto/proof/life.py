@@ -21,6 +21,7 @@ from tenuto.engine.residency import LIFE, NotFree
 from tenuto.model.evidence import Presence
 from tenuto.model.faults import NoSupervisor
 from tenuto.proof.agency import played
+from tenuto.proof.elsewhere import admit
 from tenuto.proof.fuse import Fuses, KillFuse, Recorder
 from tenuto.proof.person import BREATH, Person
 from tenuto.proof.scenarios import Scenario
@@ -128,6 +129,8 @@ async def _serve(supervisor: Supervisor, stage: Stage, scenario: Scenario, plan:
 
     async def drive() -> None:
         await person.until_connected()
+        if scenario.elsewhere:
+            await admit(person)
         await person.create(scenario.order(stage))
         await scenario.script(person)
         if scenario.lives <= plan.number:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tenuto.proof import judge
 from tenuto.proof.case import Case, Kill, Who
+from tenuto.proof.elsewhere import Elsewhere
 from tenuto.proof.life import Alter, End, Plan, begin
 from tenuto.proof.scenarios import BY_NAME, Scenario
 from tenuto.proof.stage import Stage
@@ -25,6 +26,9 @@ from tenuto.transports import processes
 LIVES = 6
 LIFE = 15.0
 """Seconds that one life may take."""
+
+FAR = 45.0
+"""The same where an executor in another process has to come back."""
 
 STRAGGLERS = 2.0
 """Seconds that hosts and programs may take to end after the last life."""
@@ -53,7 +57,7 @@ def play(case: Case, *, spoil: Alter = nothing, keep: bool = False, limit: float
     home = Path(tempfile.mkdtemp(prefix="tenuto-crash-"))
     stage = Stage(home)
     scenario = BY_NAME[case.scenario]
-    game = Game(stage, scenario, case, spoil, limit)
+    game = Game(stage, scenario, case, spoil, max(limit, FAR) if scenario.elsewhere else limit)
     try:
         scenario.set_up(stage)
         game.run()
@@ -61,10 +65,7 @@ def play(case: Case, *, spoil: Alter = nothing, keep: bool = False, limit: float
         verdict = judge.judge(stage, scenario.goal, game.before)
         broken = (*game.troubles, *verdict.broken)
         verdict = judge.Verdict(broken, verdict.most_effects, verdict.turns_lost, verdict.rows_lost)
-        recorded = tuple(
-            tuple(stage.passed(number).read_text("ascii").splitlines()) if stage.passed(number).exists() else ()
-            for number in (1, 2)
-        )
+        recorded = tuple((*_passed(stage, f"{number}"), *_passed(stage, f"far.{number}", "far.")) for number in (1, 2))
         return Played(
             str(case), game.reached, verdict, recorded, len(stage.effects), judge.facts(stage), time.monotonic() - began
         )
@@ -72,6 +73,11 @@ def play(case: Case, *, spoil: Alter = nothing, keep: bool = False, limit: float
         game.sweep()
         if not keep:
             shutil.rmtree(home, ignore_errors=True)
+
+
+def _passed(stage: Stage, life: str, prefix: str = "") -> tuple[str, ...]:
+    path = stage.home / f"passed.{life}"
+    return tuple(f"{prefix}{line}" for line in path.read_text("ascii").splitlines()) if path.exists() else ()
 
 
 class Game:
@@ -86,6 +92,8 @@ class Game:
         self._running: list[int] = []
         self._kills = [kill for kill in case.kills if kill.who in (Who.SUPERVISOR, Who.EVERYTHING, Who.PAUSED)]
         self._host = next((kill for kill in case.kills if kill.who is Who.HOST), None)
+        elsewhere = [kill for kill in case.kills if kill.who is Who.EXECUTOR]
+        self._elsewhere = Elsewhere(stage, elsewhere, self._host) if scenario.elsewhere else None
         self.before: judge.Rows = {}
         self.troubles: list[str] = []
         self.reached = False
@@ -109,7 +117,15 @@ class Game:
         home = self._stage.home
         missed = [name for name in fatal if (home / name).exists()]
         armed = self._host is None or (home / "host.armed").exists()
-        self.reached = self._died == len(self._kills) and armed and not missed
+        self.reached = self._died == len(self._kills) and armed and not missed and self._executor_died()
+
+    def _executor_died(self) -> bool:
+        """Whether the executor elsewhere was killed as often as it was to be; its troubles become the case's."""
+        wanted = sum(kill.who is Who.EXECUTOR for kill in self._case.kills)
+        if self._elsewhere is None:
+            return wanted == 0
+        self.troubles += self._elsewhere.troubles
+        return self._elsewhere.died == wanted
 
     def _goes_on(self, number: int, pid: int, kill: Kill | None) -> bool:
         """Wait for one life; whether another is to follow."""
@@ -134,7 +150,7 @@ class Game:
         return True
 
     def _begin(self, number: int, kill: Kill | None, *, usurp: bool = False, standby: bool = False) -> int:
-        host = self._host if number == 1 else None
+        host = self._host if number == 1 and self._elsewhere is None else None
         plan = Plan(
             number,
             point=(kill.point, kill.count) if kill is not None else None,
@@ -173,6 +189,8 @@ class Game:
         self.before = judge.rows_of(self._stage)
         self._stage.mark("died")
         if kill.who is Who.EVERYTHING:
+            if self._elsewhere is not None:
+                self._elsewhere.kill()
             self._kill_all()
 
     def _trouble(self, number: int, code: int) -> None:
@@ -190,6 +208,7 @@ class Game:
         """The status a life ended (or stopped) with; None, and it is killed, when it took too long."""
         until = time.monotonic() + self._limit + 5.0
         while time.monotonic() < until:
+            self._look_elsewhere()
             found, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
             if found:
                 if not os.WIFSTOPPED(status):
@@ -198,12 +217,21 @@ class Game:
             _breathe()
         return None
 
+    def _look_elsewhere(self) -> None:
+        if self._elsewhere is not None:
+            died = self._elsewhere.died
+            self._elsewhere.look()
+            if self._elsewhere.died > died:
+                self.before = judge.rows_of(self._stage)
+
     def sweep(self) -> None:
         """End whatever is left of this case and was started by it."""
         for pid in self._running:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         self._running.clear()
+        if self._elsewhere is not None:
+            self._elsewhere.kill()
         self._kill_all()
 
     def _kill_all(self) -> None:

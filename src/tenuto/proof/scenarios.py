@@ -18,7 +18,7 @@ from tenuto.model.lifecycle import TaskState
 from tenuto.model.message import MessagePolicy
 from tenuto.model.snapshot import Role
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume
-from tenuto.proof import chains
+from tenuto.proof import chains, elsewhere
 from tenuto.proof.person import OPERATOR, Person
 from tenuto.proof.stage import Stage
 
@@ -42,7 +42,8 @@ class Scenario:
 
     `leaves` are kinds of attention that the operator does not act on, `standby` has a second supervisor wait from
     the beginning, `lives` is how many lives it takes undisturbed. With `agency` the agent also tells what only programs
-    with a protocol tell: limits, and leave that it asks.
+    with a protocol tell: limits, and leave that it asks. With `elsewhere` it is worked on by an executor in a process
+    of its own, over the wire.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Scenario:
     standby: bool = False
     lives: int = 1
     agency: bool = False
+    elsewhere: bool = False
 
     def order(self, stage: Stage) -> Order:
         """What is asked for."""
@@ -71,15 +73,21 @@ class Scenario:
             title=self.name,
             objective=f"the {self.name} path",
             cwd=str(stage.cwd),
-            agent=Agent("program", (self.program or str(stage.agent),), self.resumable, self.env),
+            agent=self._agent(stage),
             acceptance=self.acceptance(stage),
             auto_resume=self.auto_resume,
             max_attempts=self.max_attempts,
         )
 
+    def _agent(self, stage: Stage) -> Agent:
+        on = elsewhere.ON if self.elsewhere else None
+        return Agent("program", (self.program or str(stage.agent),), self.resumable, self.env, on)
+
     def set_up(self, stage: Stage) -> None:
         """Make what it needs before its first life."""
         stage.set_up(self.turns, self.check)
+        if self.elsewhere:
+            elsewhere.ready(stage)
         self.before(stage)
 
 
@@ -435,6 +443,21 @@ ALL: tuple[Scenario, ...] = (
         script=chains.phases,
         before=chains.repository,
         expects=FACTS({Fact.WORKTREE_MADE, Fact.WORKTREE_REMOVED, Fact.PHASE_OPENED, Fact.PHASE_MERGED}),
+    ),
+    Scenario(
+        "elsewhere",
+        done_at(2),
+        acceptance=checked,
+        expects=FACTS({Fact.TASK_CLAIMED, Fact.COMMAND_ACKNOWLEDGED}),
+        elsewhere=True,
+    ),
+    Scenario(
+        "elsewhere-cancel",
+        "await never",
+        script=_cancel,
+        goal=TaskState.CANCELLED,
+        expects=FACTS({Fact.TASK_CANCELLED}),
+        elsewhere=True,
     ),
     Scenario("stopped", f"await go; {done_at(2)}", script=_stop, lives=2),
     Scenario("two", done_at(2), standby=True),

@@ -99,8 +99,8 @@ class Stage:
         return self.home / f"passed.{life}"
 
     def settings(self, policy: Mapping[str, object]) -> Settings:
-        """Settings under this home."""
-        state = self.home / "state"
+        """Settings under this home; with a port only where one was chosen for it."""
+        state, port = self.home / "state", self.home / "port"
         chosen: Policy = replace(HASTY, **policy)  # type: ignore[arg-type]
         return Settings(
             home=self.home,
@@ -108,6 +108,8 @@ class Stage:
             state=state,
             database=f"sqlite:///{state / 'registry.sqlite3'}",
             policy=chosen,
+            port=int(port.read_text("ascii")) if port.exists() else None,
+            port_wished=True,
         )
 
     def set_up(self, turns: str, check: str) -> None:

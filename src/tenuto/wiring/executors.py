@@ -30,8 +30,10 @@ def bridged(
     executor came or went.
     """
 
-    def changed(_name: str) -> None:
-        for task_id in ledger.under_way():
+    def changed(name: str) -> None:
+        """What is under way is looked at, and what waits for this very executor."""
+        waiting = {task.id for task in ledger.active(slots) if task.agent.carrier == name}
+        for task_id in waiting.union(ledger.under_way()):
             ring(task_id)
 
     def observed(name: str, _frame: wire.Observation, _at: datetime) -> None:

@@ -48,8 +48,12 @@ async def hosting(
     fuse: Fuse | None = None,
     host_fuse: str | None = None,
     started: Callable[[Peer], None] = lambda peer: None,
+    made: Callable[[HostExecutor], None] = lambda executor: None,
 ) -> wire.Bye | None:
-    """Speak for programs on this machine until stopped (None) or not wanted (the farewell). Raises Mistake, OSError."""
+    """Speak for programs on this machine until stopped (None) or not wanted (the farewell). Raises Mistake, OSError.
+
+    `made` is given what hands orders to hosts, before its first one.
+    """
     if not wire.NAME.fullmatch(name):
         raise Mistake("a name is up to 64 of a-z, 0-9, dot, dash and underscore", field="name")
     clock, fuse = clock or SystemClock(), fuse or NoFuse()
@@ -61,9 +65,11 @@ async def hosting(
 
     def make(registry: str, ring: Callable[[CommandId], None]) -> HostExecutor:
         bell = keeping.folder / "bell.sock"
-        return HostExecutor(
+        executor = HostExecutor(
             keeping.folder, bell, settings.env_file, registry, clock, fuse, host_fuse=host_fuse, ring=ring
         )
+        made(executor)
+        return executor
 
     programs = Programs(keeping, make, clock)
     me = Me(
