@@ -121,9 +121,6 @@ class PageExecutor(RemoteExecutor):
             self._stirred(_dated(facts_of(answer.facts), now()), talk.identity),
         )
 
-    def _heed(self, facts: Mapping[str, object]) -> None:
-        """Let the canary see it; a profile that cannot be read is told of where a turn is ordered."""
-        try:
     async def look(self, command: Command) -> Observation:
         """As everywhere, and when its page was last seen to grow since the turn began."""
         seen, about = await super().look(command), target_of(command)
@@ -139,6 +136,9 @@ class PageExecutor(RemoteExecutor):
         stirred = self._known.stirring.of(identity)
         return replace(facts, changed_at=stirred.changed_at, grew_at=stirred.grew_at)
 
+    def _heed(self, facts: Mapping[str, object]) -> None:
+        """Let the canary see it; a profile that cannot be read is told of where a turn is ordered."""
+        try:
             profile = self._profiles(str(facts.get("site", "")))
         except Mistake:
             return
