@@ -6,10 +6,16 @@ at any point is made good by the next turn, which finds what is there already.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+#: The supervisor was not reachable, was changing too fast, or did not answer: what is said may be said again.
+AGAIN = (3, 5, 6)
+TRIES = 120
 
 
 def git(where: Path, *words: str) -> str:
@@ -20,10 +26,18 @@ def git(where: Path, *words: str) -> str:
 
 
 def tenuto(*words: str) -> None:
-    said = subprocess.run(
-        [sys.executable, "-m", "tenuto", *words], check=False, capture_output=True, text=True, timeout=120
-    )
-    print(said.stdout, said.stderr)
+    """Say it until it is heard, within bounds: who hears it may be killed at any moment. A later turn says it again."""
+    for _ in range(TRIES):
+        said = subprocess.run(
+            [sys.executable, "-m", "tenuto", *words], check=False, capture_output=True, text=True, timeout=120
+        )
+        print(said.stdout, said.stderr)
+        if said.returncode == 0:
+            return
+        if said.returncode not in AGAIN:
+            break
+        time.sleep(0.5)
+    print("```tenuto\nstatus: working\nsummary: it is not handed in yet\n```")
 
 
 def review(prompt: str, head: str) -> None:
@@ -58,8 +72,17 @@ def work(prompt: str, number: int, attempt: int) -> None:
     tenuto("chain", "handoff", "--outcome", "done", "--evidence", f"branch {branch}", "--branch", branch)
 
 
+def assigned(prompt: str) -> str:
+    """The assignment as the first turn of this task was told it: a later turn is told less."""
+    kept = Path(git(Path.cwd(), "rev-parse", "--absolute-git-dir")) / f"assigned-{os.environ['TENUTO_TASK']}"
+    if "\nReview pull request" in prompt or "\nYour unit, and only this one" in prompt:
+        kept.with_suffix(".new").write_text(prompt)
+        kept.with_suffix(".new").replace(kept)
+    return kept.read_text() if kept.exists() else prompt
+
+
 def main() -> None:
-    prompt = sys.stdin.read()
+    prompt = assigned(sys.stdin.read())
     asked = re.search(r"^Review pull request \d+ at commit ([0-9a-f]{40}), and nothing else", prompt, re.MULTILINE)
     if asked is not None:
         review(prompt, asked[1])

@@ -8,7 +8,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+#: The supervisor was not reachable, was changing too fast, or did not answer: what is said may be said again.
+AGAIN = (3, 5, 6)
+TRIES = 120
 
 
 def git(where: Path, *words: str) -> str:
@@ -18,11 +23,17 @@ def git(where: Path, *words: str) -> str:
     ).stdout.strip()  # fmt: skip
 
 
-def tenuto(*words: str) -> None:
-    said = subprocess.run(
-        [sys.executable, "-m", "tenuto", *words], check=False, capture_output=True, text=True, timeout=120
-    )
-    print(said.stdout, said.stderr)
+def tenuto(*words: str) -> bool:
+    """Say it until it is heard, within bounds: who hears it may be killed at any moment. Whether it was taken."""
+    for _ in range(TRIES):
+        said = subprocess.run(
+            [sys.executable, "-m", "tenuto", *words], check=False, capture_output=True, text=True, timeout=120
+        )
+        print(said.stdout, said.stderr)
+        if said.returncode not in AGAIN:
+            return said.returncode == 0
+        time.sleep(0.5)
+    return False
 
 
 def main() -> None:
@@ -44,7 +55,9 @@ def main() -> None:
     commits = git(here, "log", "--format=%H", "--", name).split()
     assert len(commits) == 1, commits
     git(here, "push", "-q", "-f", "origin", f"HEAD:refs/heads/{branch}", f"HEAD:refs/pull/{number}/head")
-    tenuto("phase", "open", "--pr", str(number))
+    if not tenuto("phase", "open", "--pr", str(number)):
+        print("```tenuto\nstatus: working\nsummary: its pull request is not recorded yet\n```")
+        return
     tenuto("chain", "handoff", "--outcome", "done", "--evidence", commits[0])
     print(f"```tenuto\nstatus: complete\nsummary: unit {number} is pushed\nevidence: {commits[0]}\n```")
 
