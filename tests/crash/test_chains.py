@@ -1,7 +1,8 @@
 """Whoever is killed at a point of a chain's own, each unit is recorded once and given once.
 
 What these paths share with every other is killed on the others; here they die where a unit is claimed, recorded and
-given, where a worktree is made and removed, and where a base is looked at.
+given, where a worktree is made and removed, where a base is looked at, and wherever a merge is gated, reviewed, written
+down, asked for, and revoked by the switch: the remote itself counts what was merged.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ __all__ = ["worker"]
 POINTS = {
     "chain": ("claim.written", "record.armed", "record.written", "advance.before_commit", "advance.committed"),
     "chain-phases": ("worktree.made", "phase.looked", "phase.committed", "worktree.armed", "worktree.removed"),
-}
+    "chain-merges": (
+        "gate.before_commit", "gate.armed", "gate.handed_over", "review.before_commit", "review.asked",
+        "verdict.before_commit", "verdict.committed", "merge.before_commit", "merge.armed", "merge.asked",
+        "merge.settled",
+    ),
+    "merge-revoked": ("merge.armed", "merge.asked"),
+}  # fmt: skip
 
 
 @pytest.mark.timeout(300)

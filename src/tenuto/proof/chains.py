@@ -39,14 +39,15 @@ def repository(stage: Stage) -> None:
     """A queue of one unit, a bare remote with one commit, and a checkout of it."""
     queue(stage, 1)
     bare, clone = stage.home / "bare.git", stage.home / "clone"
-    _git(stage, "init", "-q", "--bare", "-b", "main", str(bare))
-    _git(stage, "clone", "-q", str(bare), str(clone))
+    git(stage, "init", "-q", "--bare", "-b", "main", str(bare))
+    git(stage, "clone", "-q", str(bare), str(clone))
     author = ("-c", "user.name=a", "-c", "user.email=a@b.c")
-    _git(stage, "-C", str(clone), *author, "commit", "-q", "--allow-empty", "-m", "a")
-    _git(stage, "-C", str(clone), "push", "-q", "origin", "HEAD:main")
+    git(stage, "-C", str(clone), *author, "commit", "-q", "--allow-empty", "-m", "a")
+    git(stage, "-C", str(clone), "push", "-q", "origin", "HEAD:main")
 
 
-def _git(stage: Stage, *words: str) -> str:
+def git(stage: Stage, *words: str) -> str:
+    """What git says; empty where it fails."""
     env = {"PATH": os.environ.get("PATH", os.defpath), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
     done = subprocess.run(
         ["git", *words], cwd=stage.home, check=False, capture_output=True, text=True, timeout=30, env=env
@@ -57,8 +58,8 @@ def _git(stage: Stage, *words: str) -> str:
 async def walk(person: Person) -> None:
     """A chain over the queue, one unit after the other, to its end."""
     chain = await _begun(person, phases=False)
-    await _until(person, lambda: _chain(person, chain).state is not ChainState.OPEN and _quiet(person))
-    _judged(person, chain)
+    await until(person, lambda: _chain(person, chain).state is not ChainState.OPEN and quiet(person))
+    judged(person, chain)
 
 
 async def phases(person: Person) -> None:
@@ -68,10 +69,10 @@ async def phases(person: Person) -> None:
     def over() -> bool:
         now = _chain(person, chain)
         left = any(one.state is WorktreeState.READY for one in person.desk.chains.worktrees(chain))
-        return now.state is not ChainState.OPEN and not left and _quiet(person)
+        return now.state is not ChainState.OPEN and not left and quiet(person)
 
-    await _until(person, over, lambda: _merged(person, chain))
-    _judged(person, chain)
+    await until(person, over, lambda: _merged(person, chain))
+    judged(person, chain)
     kept = [one for one in person.desk.chains.worktrees(chain) if one.state is not WorktreeState.GONE]
     if kept or not all(one.state is PhaseState.MERGED for one in person.desk.chains.phases(chain)):
         raise AssertionError(f"left: {kept}")
@@ -89,12 +90,18 @@ async def _begun(person: Person, *, phases: bool) -> ChainId:
         agent=Agent("program", (str(stage.agent),), resumable=True),
         phases=phases,
     )
+    return await begun(person, asked)
+
+
+async def begun(person: Person, asked: Start) -> ChainId:
+    """The one chain of a stage, begun once."""
     await person.once("chain", lambda key: person.desk.chains.start(OPERATOR, asked, key))
     (chain,) = person.desk.chains.chains()
     return chain.id
 
 
-async def _until(person: Person, over: Callable[[], bool], meanwhile: Callable[[], object] = lambda: None) -> None:
+async def until(person: Person, over: Callable[[], bool], meanwhile: Callable[[], object] = lambda: None) -> None:
+    """Wait until it is over, and do meanwhile what only somebody outside does; the life's own limit bounds it."""
     while not over():
         told = meanwhile()
         if asyncio.iscoroutine(told):
@@ -109,25 +116,25 @@ async def _merged(person: Person, chain: ChainId) -> None:
         bare = f"--git-dir={person.stage.home / 'bare.git'}"
         if tree is None or link.recorded_at is not None:
             continue
-        head = _git(person.stage, bare, "rev-parse", "--verify", "--quiet", f"refs/heads/{tree.branch}")
+        head = git(person.stage, bare, "rev-parse", "--verify", "--quiet", f"refs/heads/{tree.branch}")
         if head:
             try:
                 await person.desk.chains.open_phase(OPERATOR, link.task_id, Opening(link.position))
             except (Refused, Mistake):
                 continue
-            _git(person.stage, bare, "update-ref", "refs/heads/main", head)
+            git(person.stage, bare, "update-ref", "refs/heads/main", head)
 
 
 def _chain(person: Person, chain: ChainId) -> Chain:
     return person.desk.chains.chain(chain)
 
 
-def _quiet(person: Person) -> bool:
+def quiet(person: Person) -> bool:
     """Whether every task has ended, and nothing of any is under way."""
     return all(task.terminal for task in person.desk.tasks()) and not person.desk.commands(only_open=True)
 
 
-def _judged(person: Person, chain: ChainId) -> None:
+def judged(person: Person, chain: ChainId) -> None:
     """Each unit once, in order, and the source says the same as the rows."""
     rows = json.loads((person.stage.home / "queue.json").read_text("utf-8"))["units"]
     links = [one for one in reversed(person.desk.chains.links(chain)) if one.outcome is Outcome.DONE]

@@ -90,6 +90,8 @@ async def _lead(stage: Stage, scenario: Scenario, plan: Plan, alter: Alter) -> E
     def passed(point: str, count: int) -> None:
         """Just before an order is made: arm the fuse of the host that gets it, or take it out."""
         nonlocal hosts
+        if (happens := scenario.met.get(point)) is not None:
+            happens(stage)
         if point in ("arm.committed", "check.committed") and parts:
             hosts += 1
             chosen = plan.host is not None and plan.host[1] == hosts

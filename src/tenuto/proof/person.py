@@ -21,6 +21,7 @@ from tenuto.model.lifecycle import AttemptState, CommandState
 from tenuto.model.permission import Verdict
 from tenuto.model.snapshot import Role
 from tenuto.model.work import HUMAN_WAITS, Task, Wait, WaitKind
+from tenuto.ports import Ledger
 from tenuto.proof.stage import Stage
 from tenuto.wiring.daemon import Supervisor
 
@@ -53,6 +54,11 @@ class Person:
     @property
     def desk(self) -> Desk:
         return self._supervisor.desk
+
+    @property
+    def ledger(self) -> Ledger:
+        """The registry, for what the desk does not show."""
+        return self._supervisor.ledger
 
     async def create(self, order: Order) -> None:
         """Make the scenario's one run and task."""

@@ -57,7 +57,7 @@ def play(case: Case, *, spoil: Alter = nothing, keep: bool = False, limit: float
     home = Path(tempfile.mkdtemp(prefix="tenuto-crash-"))
     stage = Stage(home)
     scenario = BY_NAME[case.scenario]
-    game = Game(stage, scenario, case, spoil, max(limit, FAR) if scenario.elsewhere else limit)
+    game = Game(stage, scenario, case, spoil, max(limit, FAR if scenario.elsewhere else scenario.patience))
     try:
         scenario.set_up(stage)
         game.run()

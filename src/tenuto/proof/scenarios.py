@@ -18,7 +18,7 @@ from tenuto.model.lifecycle import TaskState
 from tenuto.model.message import MessagePolicy
 from tenuto.model.snapshot import Role
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume
-from tenuto.proof import chains, elsewhere
+from tenuto.proof import chains, elsewhere, merging
 from tenuto.proof.person import OPERATOR, Person
 from tenuto.proof.stage import Stage
 
@@ -42,7 +42,8 @@ class Scenario:
 
     `leaves` are kinds of attention that the operator does not act on, `standby` has a second supervisor wait from
     the beginning, `lives` is how many lives it takes undisturbed. With `agency` the agent also tells what only programs
-    with a protocol tell: limits, and leave that it asks. With `elsewhere` it is worked on by an executor in a process
+    with a protocol tell: limits, and leave that it asks. `met` is what happens outside whenever a point is passed,
+    `patience` how many seconds one life may take at least. With `elsewhere` it is worked on by an executor in a process
     of its own, over the wire.
     """
 
@@ -65,6 +66,8 @@ class Scenario:
     standby: bool = False
     lives: int = 1
     agency: bool = False
+    met: Mapping[str, Callable[[Stage], None]] = field(default_factory=dict)
+    patience: float = 0.0
     elsewhere: bool = False
 
     def order(self, stage: Stage) -> Order:
@@ -435,6 +438,7 @@ ALL: tuple[Scenario, ...] = (
         COMPLETE,
         script=chains.walk,
         before=chains.queue,
+        patience=60.0,
         expects=FACTS({Fact.CHAIN_ADVANCED, Fact.CHAIN_RECORDED, Fact.CHAIN_SWEPT, Fact.CHAIN_ENDED}),
     ),
     Scenario(
@@ -442,7 +446,25 @@ ALL: tuple[Scenario, ...] = (
         f"{chains.COMMITS}; {COMPLETE}",
         script=chains.phases,
         before=chains.repository,
+        patience=60.0,
         expects=FACTS({Fact.WORKTREE_MADE, Fact.WORKTREE_REMOVED, Fact.PHASE_OPENED, Fact.PHASE_MERGED}),
+    ),
+    Scenario(
+        "chain-merges",
+        f"{merging.WORKS}; {COMPLETE}",
+        script=merging.walk,
+        before=merging.remote,
+        patience=60.0,
+        expects=FACTS({Fact.PROPOSAL_OPENED, Fact.PROPOSAL_GATED, Fact.REVIEW_SAID, Fact.PROPOSAL_MERGED}),
+    ),
+    Scenario(
+        "merge-revoked",
+        f"{merging.WORKS}; {COMPLETE}",
+        script=merging.revoked,
+        before=merging.remote,
+        met={"merge.armed": merging.throw},
+        patience=60.0,
+        expects=FACTS({Fact.COMMAND_FAILED, Fact.PROPOSAL_MERGED}),
     ),
     Scenario(
         "elsewhere",
