@@ -10,7 +10,7 @@ import lzma
 import os
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ import pytest
 from tests.support import builders as b
 from tests.support.world import SetClock
 
-from tenuto.core import classify
+from tenuto.core import classify, signs
 from tenuto.model.evidence import Observation, Rank
 from tenuto.model.health import Health
 from tenuto.model.tools import CallState, ClaimState, Flaw, JobState, PlanState, SessionState, ToolBinding, ToolFacts
@@ -289,6 +289,46 @@ def test_a_spoiled_session_is_closed_and_says_why(state: State, how: str) -> Non
     looked = Observation("local-shell", Rank.JOURNAL, facts.subject, b.NOW, facts)
     due = b.with_tools(b.with_wake(), facts.binding)
     assert b.decided(due, looked).intent is None, "what cannot be believed permits nothing"
+
+
+#: What no field of a document should be.
+STRANGE: tuple[Any, ...] = (
+    None, True, -1, 10**400, 1e308, float("nan"), float("inf"), "", "x" * 5000, "\x00", [], {}, [[]], {"a": {}}, "on",
+)  # fmt: skip
+
+
+def places(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place of a document."""
+    yield at
+    inner = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for name, each in inner:
+        yield from places(each, (*at, name))
+
+
+@pytest.mark.parametrize("name", [f"sessions/{ONE}.json", f"sessions/{TWO}.json", "jobs.json"])
+def test_whatever_stands_anywhere_is_read_or_said_to_be_wrong(state: State, name: str) -> None:
+    """Every field of every document, made into every strange thing, or left out: never an exception, never a lie."""
+    whole = (state.path / name).read_text()
+    session = TWO if TWO in name else ONE
+    before = state.look(session)
+    for at in places(json.loads(whole)):
+        for strange in (*STRANGE, ...):
+            tree = json.loads(whole)
+            held = tree
+            for step in at[:-1]:
+                held = held[step]
+            if strange is ... and at and isinstance(held, dict):
+                del held[at[-1]]
+            elif strange is not ... and at:
+                held[at[-1]] = strange
+            elif strange is not ...:
+                tree = strange
+            (state.path / name).write_text(json.dumps(tree))
+            facts = state.look(session)
+            looked = Observation("local-shell", Rank.JOURNAL, facts.subject, state.now, facts)
+            assert all(signs.objection(*said) is None for said in signs.said(looked)), (at, strange)
+            if facts.state is not None and not facts.defects and name.startswith("sessions"):
+                assert len(facts.calls) == len(before.calls) or at[0] == "in_flight_calls", (at, strange)
 
 
 LISTS: dict[str, tuple[Callable[[Path], None], Flaw]] = {

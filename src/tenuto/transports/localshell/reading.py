@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -28,7 +27,7 @@ def maybe_text(tree: Mapping[str, Any], name: str, pattern: re.Pattern[str]) -> 
 
 def moment(tree: Mapping[str, Any], name: str) -> datetime:
     value = tree.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise Unreadable(f"'{name}' is no moment")
     if not EARLIEST <= value <= LATEST:
         raise Unreadable(f"'{name}' is no moment of this age")

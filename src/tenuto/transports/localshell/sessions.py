@@ -168,7 +168,10 @@ def _spoken(entry: Mapping[str, Any]) -> tuple[str, datetime]:
 def _started(entry: Mapping[str, Any]) -> str | None:
     """The job that an activity started, if it started one."""
     data = entry.get("data")
-    if not isinstance(data, dict) or data.get("tool") not in STARTERS:
+    tool = data.get("tool") if isinstance(data, dict) else None
+    if tool is not None and not isinstance(tool, str):
+        raise Unreadable("an activity is of a tool without a name")
+    if tool not in STARTERS:
         return None
     job = data.get("job_id")
     return job if isinstance(job, str) and JOB.fullmatch(job) else None
