@@ -26,7 +26,7 @@ from sqlalchemy import CheckConstraint
 
 from tenuto.model.evidence import Asking, Ending, Hindered, Rank
 from tenuto.model.fact import FactKind
-from tenuto.model.ids import AttemptId, CommandId, TaskId
+from tenuto.model.ids import AttemptId, CommandId, RunId, TaskId
 from tenuto.model.policy import POLICY, Policy
 from tenuto.store import tables
 from tenuto.transports import wire as frames
@@ -421,7 +421,13 @@ def _said(hint: Any) -> str:
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return "one of " + code(hint)
     named = {str: "text", bool: "true or false", int: "whole number", float: "seconds", datetime: "moment with offset"}
-    named |= {Rank: "rank, 1 to 5", CommandId: "command id", TaskId: "task id", AttemptId: "attempt id"}
+    named |= {
+        Rank: "rank, 1 to 5",
+        CommandId: "command id",
+        TaskId: "task id",
+        AttemptId: "attempt id",
+        RunId: "run id",
+    }
     return named.get(hint) or f"[{hint.__name__}](#{hint.__name__.lower()})"
 
 

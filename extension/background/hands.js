@@ -42,6 +42,8 @@ export class Hands {
     this.pages = pages;
     /** @type {import('./link.js').Link | null} */
     this.link = null;
+    /** @type {import('./deadman.js').DeadMan | null} */
+    this.silences = null;
     /** What this life of the background has in hand. @type {Set<string>} */
     this.inHand = new Set();
     /** When a page was last opened again for a command. @type {Map<string, number>} */
@@ -111,6 +113,7 @@ export class Hands {
         return;
       }
       this.say('received', { command });
+      if (frame.kind === 'send') await this.silences?.ordered(String(frame.task), payload.dead_man);
       if (payload.type === 'page' && frame.kind === 'send') await this.send(frame, profile);
       else if (payload.type === 'steer' && frame.kind === 'steer') await this.steer(frame);
       else if (payload.type === 'halt' && frame.kind === 'interrupt') await this.stop(frame);
@@ -286,6 +289,7 @@ export class Hands {
     if (profile === null) return;
     this.watching.set(entry.command, epoch);
     await this.journal.note(entry.command, { tab, page: epoch });
+    await this.serving();
     const answer = await this.pages.order(tab, epoch, {
       order: 'watch', profile, command: entry.command, marker: entry.marker,
       since: entry.mark === 'accepted' ? 'accepted' : 'begun', text_digest: entry.text_digest,
@@ -305,7 +309,9 @@ export class Hands {
     const entry = await this.journal.read(command);
     if (entry === null) return no('unknown_command');
     if (entry.tab !== tab || entry.page !== epoch) return no('orphaned');
+    if (!this.pages.epochs.has(tab)) this.pages.epochs.set(tab, epoch);
     if (told.facts && typeof told.facts === 'object') this.facts.set(command, told.facts);
+    await this.silences?.heard(entry.task);
     switch (told.tell) {
       case 'facts':
         return this.factsOf(entry, told.facts);
@@ -422,6 +428,17 @@ export class Hands {
   }
 
   // ---------------------------------------------------------------- looking
+
+  /** Whether a turn of one of these tasks is seen to go on in a page. @param {string[]} tasks */
+  async goingOn(tasks) {
+    for (const entry of await this.journal.unfinished()) {
+      if (!tasks.includes(entry.task)) continue;
+      if (this.inHand.has(entry.command)) return true;
+      const seen = this.facts.get(entry.command)?.generating === 'yes';
+      if (seen && entry.tab !== null && entry.page !== null && (await this.pages.there(entry.tab, entry.page))) return true;
+    }
+    return false;
+  }
 
   /** @param {number} query @param {any} subject */
   async answer(query, subject) {

@@ -7,6 +7,7 @@
  */
 
 import { api, GECKO } from '../shared/browser.js';
+import { DeadMan } from './deadman.js';
 import { Hands } from './hands.js';
 import { Journal } from './journal.js';
 import { life, Link } from './link.js';
@@ -24,6 +25,8 @@ const whole = (async () => {
   const me = { ...mine, software: `tenuto-extension ${version}`, capabilities: ['send', 'steer', 'interrupt', 'page'] };
   const link = new Link(journal, me, (frame) => hands.take(frame), () => void mark());
   hands.link = link;
+  const silences = new DeadMan(journal, link, (tasks) => hands.goingOn(tasks));
+  hands.silences = silences;
 
   async function mark() {
     const text = link.ready ? '' : '!';
@@ -33,7 +36,7 @@ const whole = (async () => {
 
   await journal.tidy();
   link.connect();
-  return { journal, pages, hands, link };
+  return { journal, pages, hands, link, silences };
 })();
 
 api.runtime.onMessage.addListener((message, sender, respond) => {
@@ -58,7 +61,12 @@ api.runtime.onMessage.addListener((message, sender, respond) => {
   return undefined;
 });
 
-api.alarms.onAlarm.addListener(() => void whole.then(({ link }) => link.connect()));
+api.alarms.onAlarm.addListener(() => {
+  void whole.then(({ link, silences }) => {
+    link.connect();
+    return silences.listen();
+  });
+});
 api.runtime.onStartup.addListener(() => {
   void whole.then(async ({ pages, link }) => {
     await pages.started();

@@ -70,7 +70,8 @@ class Turn:
 
     `env` are the names to resolve at launch; `given` are values of our own (task, attempt, command, address, spool,
     token). `limit` is wall-clock time, `grace` what the program gets between SIGTERM and SIGKILL. `adapter` names what
-    the program speaks, where it is not a plain one.
+    the program speaks, where it is not a plain one. `watched` is the run to ask about, and after which silence, where
+    it has the dead-man switch on.
     """
 
     prompt: str
@@ -81,6 +82,7 @@ class Turn:
     limit: timedelta
     grace: timedelta
     adapter: str = "program"
+    watched: tuple[RunId, timedelta] | None = None
 
 
 @dataclass(frozen=True)
@@ -438,6 +440,10 @@ class Reader(Protocol):
         ...
 
     def link_of(self, task_id: TaskId) -> Link | None: ...
+
+    def link_keyed(self, chain_id: ChainId, key: str) -> Link | None:
+        """The link of a chain that was made for this place of its cursor."""
+        ...
 
     def claimed(self, place: str) -> Mapping[str, TaskId]:
         """The units of a source that tasks have now, and which task."""

@@ -163,3 +163,60 @@ def test_an_hour_without_a_supervisor_sends_nothing(it: Page) -> None:
     assert told["answers"] == [{"ok": False, "reason": "wrong_step"}]
     assert told["marks"] == ["failed", "claimed"]
     assert "no supervisor" in told["reason"]
+
+
+SILENT = """(async () => {
+  const { Journal } = await import(chrome.runtime.getURL('background/journal.js'));
+  const { DeadMan } = await import(chrome.runtime.getURL('background/deadman.js'));
+  const journal = await Journal.open({ name: `silent-${crypto.randomUUID()}` });
+  const said = [];
+  let moving = false;
+  const link = { ready: true, epoch: 3, send: (frame, told) => said.push([frame, told.question, told.run]) };
+  const man = () => new DeadMan(journal, link, async () => moving);
+  let one = man();
+  let now = 1_000_000;
+  const told = {};
+  const rounds = async (count, step = 30_000) => {
+    for (let n = 0; n < count; n += 1) {
+      now += step;
+      await one.listen(now);
+    }
+    return said.length;
+  };
+  await one.ordered('t-0', undefined);
+  told.off = await rounds(30);
+  await one.ordered('t-1', { run: 'r-1', after: 300 });
+  await one.listen(now);
+  told.before = await rounds(9);
+  one = man(); // ended by the browser, and begun anew
+  told.after = await rounds(1);
+  told.once = await rounds(200);
+  await one.heard('t-1');
+  told.soon = await rounds(9);
+  told.again = await rounds(1);
+  moving = true;
+  told.moving = await rounds(100);
+  moving = false;
+  link.ready = false;
+  told.away = await rounds(100);
+  link.ready = true;
+  told.slept = await rounds(4, 8 * 3600_000);
+  told.woken = await rounds(2);
+  link.epoch = 4;
+  told.next = await rounds(1);
+  await one.ordered('t-1', undefined);
+  told.dropped = await rounds(300);
+  told.said = said;
+  return told;
+})()"""
+
+
+def test_a_run_that_went_silent_is_asked_about_once_and_only_where_it_was_said_so(it: Page) -> None:
+    told = it.run(SILENT)
+    asked = ["ask", "dead_man", "r-1"]
+    assert told.pop("said") == [asked] * 4
+    assert told == {
+        "off": 0, "before": 0, "after": 1, "once": 1,
+        "soon": 1, "again": 2, "moving": 2, "away": 2,
+        "slept": 2, "woken": 3, "next": 4, "dropped": 4,
+    }  # fmt: skip

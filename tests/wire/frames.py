@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tenuto.model.evidence import Cut, Ending, How, Mark, Presence, Rank
-from tenuto.model.ids import AttemptId, CommandId, TaskId, spelled
+from tenuto.model.ids import AttemptId, CommandId, RunId, TaskId, spelled
 from tenuto.transports import wire
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -18,6 +18,7 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, 250000, tzinfo=UTC)
 COMMAND = CommandId(spelled("command", 0x019CA4F0_1000_7ABC_8123_000000000001))
 OTHER = CommandId(spelled("command", 0x019CA4F0_1000_7ABC_8123_000000000002))
 TASK = TaskId(spelled("task", 0x019CA4F0_1000_7ABC_8123_000000000003))
+RUN = RunId(spelled("run", 0x019CA4F0_1000_7ABC_8123_000000000007))
 ATTEMPT = AttemptId(spelled("attempt", 0x019CA4F0_1000_7ABC_8123_000000000004))
 TALK = spelled("conversation", 0x019CA4F0_1000_7ABC_8123_000000000005)
 REGISTRY = spelled("registry", 0x019CA4F0_1000_7ABC_8123_000000000006)
@@ -106,6 +107,7 @@ EXAMPLES: dict[str, wire.Frame] = {
     ),
     "serving": wire.Serving((PAGE, "https://chat.example/c/43")),
     "ask": wire.Ask("approval-3", wire.Question.OPERATOR, "the page shows an approval card", PAGE),
+    "ask_dead_man": wire.Ask("dead-man-1", wire.Question.DEAD_MAN, "nothing of this run moves any more", run=RUN),
     "over": wire.Over((COMMAND, OTHER)),
     "forget": wire.Forget((OTHER,)),
     "ping": wire.Ping(3),

@@ -453,8 +453,8 @@ def digest_of(members: Iterable[str]) -> str:
 
 
 def proof_needed(snapshot: Snapshot, *, anyway: bool) -> bool:
-    """Whether the next turn needs two reconciliations: after an end that was not seen, and for *continue anyway*."""
-    return anyway or cut_short(snapshot)
+    """Whether the next turn needs two reconciliations: after an end that was not seen, for *anyway*, for a dead-man."""
+    return anyway or cut_short(snapshot) or any(one.reason == wake.DEAD_MAN for one in snapshot.wakes)
 
 
 def cut_short(snapshot: Snapshot) -> bool:

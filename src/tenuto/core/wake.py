@@ -19,6 +19,9 @@ from tenuto.model.work import WaitKind, Wake, WakeKind
 
 New = Callable[[str], str]
 
+#: Why a task is looked after that its run's dead-man switch was asked about: its turn wants two looks that agree.
+DEAD_MAN = "every chat of its run went silent, and its extension asked"
+
 #: When several wakes are due, the attempt carries the first of these as its reason.
 PRECEDENCE = (
     WakeKind.MANUAL,

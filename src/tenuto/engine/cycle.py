@@ -49,7 +49,7 @@ from tenuto.model.decision import (
     SteerTurn,
 )
 from tenuto.model.evidence import CommandFacts, Mark, Observation, Presence, WorkspaceFacts
-from tenuto.model.ids import CommandId, TaskId
+from tenuto.model.ids import CommandId, RunId, TaskId
 from tenuto.model.lifecycle import CommandState, DeliveryState
 from tenuto.model.limit import Quiet
 from tenuto.model.reconciliation import Reconciliation, Seen
@@ -149,6 +149,8 @@ class Cycle:
         self.tools: ToolWitness | None = None
         #: The hours in which nothing goes on by itself after a limit.
         self.quiet: Quiet | None = None
+        #: Hears of runs with the dead-man switch on when a turn of theirs is ordered.
+        self.watched: Callable[[RunId], None] = lambda _run: None
         self.watch = Watch()
         self._turns: WeakValueDictionary[TaskId, asyncio.Lock] = WeakValueDictionary()
         self._starting = asyncio.Lock()
@@ -642,7 +644,16 @@ class Cycle:
             limit=policy.turn_limit,
             grace=policy.interrupt_grace,
             adapter=task.agent.adapter,
+            watched=self._watched(snapshot),
         )
+
+    def _watched(self, snapshot: Snapshot) -> tuple[RunId, timedelta] | None:
+        """The run, and the silence after which to ask about it, where its dead-man switch is on."""
+        policy = snapshot.run.policy
+        if not policy.dead_man:
+            return None
+        self.watched(snapshot.run.id)
+        return snapshot.run.id, policy.dead_man_ask
 
     def _check_order(self, seen: Seen) -> Check:
         task, policy = seen.snapshot.task, seen.snapshot.run.policy

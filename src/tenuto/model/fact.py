@@ -25,6 +25,8 @@ class FactKind(StrEnum):
     RUN_CREATED = "run.created"
     RUN_CHANGED = "run.changed"
     RUN_STOPPED = "run.stopped"
+    RUN_DEAD_MAN = "run.dead_man"
+    RUN_DEAD_MAN_REFUSED = "run.dead_man_refused"
     TASK_CREATED = "task.created"
     TASK_SPAWNED = "task.spawned"
     TASK_STARTED = "task.started"

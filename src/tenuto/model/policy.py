@@ -71,6 +71,10 @@ class Policy:
     suspect_hard: timedelta = 600 * S
     page_fresh: timedelta = 30 * S
     network_fresh: timedelta = 30 * S
+    dead_man: int = 0
+    dead_man_ask: timedelta = 5 * MIN
+    dead_man_after: timedelta = 10 * MIN
+    dead_man_apart: timedelta = 30 * MIN
     merge_facts: timedelta = 30 * S
     merge_rate: int = 4
     merge_window: timedelta = H

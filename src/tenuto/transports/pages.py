@@ -81,7 +81,7 @@ class PageExecutor(RemoteExecutor):
         if not isinstance(order, Turn):
             return super()._frame(command, order)
         profile = self._profile(order.adapter)
-        payload = {
+        payload: dict[str, object] = {
             "type": "page",
             "site": order.adapter,
             "text": order.prompt,
@@ -91,6 +91,9 @@ class PageExecutor(RemoteExecutor):
             "patience": PATIENCE.total_seconds(),
             "acceptance": ACCEPTANCE.total_seconds(),
         }
+        if order.watched is not None:
+            run, after = order.watched
+            payload["dead_man"] = {"run": run, "after": after.total_seconds()}
         steps = ("compose", "submit")
         held = ("exact_conversation", "own_composer", "no_approval", "no_dialog", "not_generating")
         bare = replace(order, prompt="", argv=(), env=(), given={})

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tenuto.model.evidence import Rank
-from tenuto.model.ids import SHAPE, AttemptId, CommandId, TaskId
+from tenuto.model.ids import SHAPE, AttemptId, CommandId, RunId, TaskId
 
 ITEMS: Final = 10_000
 """Most items of a list."""
@@ -85,7 +85,7 @@ def value(kind: Any, demands: Demands = MappingProxyType({})) -> Reads:
 def _reader(hint: Any, name: str, demands: Demands) -> Reads:
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         (hint,) = (each for each in typing.get_args(hint) if each is not type(None))
-    if hint in (CommandId, AttemptId, TaskId):
+    if hint in (CommandId, AttemptId, TaskId, RunId):
         return _identifier(name)
     hint = getattr(hint, "__supertype__", hint)
     origin = typing.get_origin(hint)

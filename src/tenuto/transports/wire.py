@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import ClassVar, Final
 
 from tenuto.model.evidence import Asking, Ending, Mark, Presence, Rank
-from tenuto.model.ids import AttemptId, CommandId, TaskId
+from tenuto.model.ids import AttemptId, CommandId, RunId, TaskId
 from tenuto.transports import values
 
 PROTOCOL: Final = "tenuto-executor"
@@ -368,13 +368,17 @@ class Serving:
 
 @dataclass(frozen=True)
 class Ask:
-    """Executor: a question, once per `key`. It is a hint and authorises nothing."""
+    """Executor: a question, once per `key`. It is a hint and authorises nothing.
+
+    `run` is the run that a dead-man question is about.
+    """
 
     frame: ClassVar[str] = "ask"
     key: str
     question: Question
     sentence: str
     conversation: str | None = None
+    run: RunId | None = None
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 from tenuto import prompts
 from tenuto.config import Settings
 from tenuto.engine.cycle import Cycle, Deposed, Surroundings
+from tenuto.engine.deadman import DeadMan
 from tenuto.engine.desk import Caller, Desk
 from tenuto.engine.keeper import Keeper
 from tenuto.engine.orphans import Orphan, Strangers, hold
@@ -69,6 +70,7 @@ class Supervisor:
     executor: HostExecutor
     bridge: Bridge
     strangers: Strangers
+    silences: DeadMan
     cycle: Cycle
     wheel: Wheel
     residency: Residency
@@ -130,7 +132,7 @@ async def assembled(
         host=settings.machine,
         shared=settings.shared_directories,
     )
-    bridge, strangers = bridged(ledger, clock, minter, fuse, settings.slots, settings.keep, rung, ring)
+    bridge, strangers, silences = bridged(ledger, clock, minter, fuse, settings.slots, settings.keep, rung, ring)
     agents = agents_of(settings, ledger, bridge, clock, minter)
     canary = Canary()
     pages = pages_of(settings, bridge, canary)
@@ -145,6 +147,7 @@ async def assembled(
     me = myself(settings, minter, clock)
     residency = Residency(ledger, cycle, wheel, clock, fuse, me, gone_from(settings), executor.highest_epoch)
     cycle.ring = wheel.ring
+    cycle.watched = silences.watch
     desk = Desk(
         ledger,
         cycle,
@@ -165,7 +168,9 @@ async def assembled(
         fuse=fuse,
     )
     try:
-        yield Supervisor(settings, ledger, executor, bridge, strangers, cycle, wheel, residency, desk, clock, minter)
+        yield Supervisor(
+            settings, ledger, executor, bridge, strangers, silences, cycle, wheel, residency, desk, clock, minter
+        )
     finally:
         await executor.close()
         await ledger.close()
@@ -300,6 +305,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
             group.create_task(keeper.run(), name="keeper")
             group.create_task(hooked.run(), name="hooks")
             group.create_task(supervisor.strangers.run(), name="strangers")
+            group.create_task(supervisor.silences.run(), name="silences")
             group.create_task(tender.run(), name="chains")
             group.create_task(board.run(), name="board")
             try:
@@ -311,6 +317,7 @@ async def serve(supervisor: Supervisor, *, standby: bool = False) -> NotFree | N
                 keeper.stop()
                 hooked.stop()
                 supervisor.strangers.stop()
+                supervisor.silences.stop()
                 tender.stop()
                 board.stop()
     except* Deposed as deposed:
