@@ -9,7 +9,8 @@ from tenuto.proof.matrix import Worker
 from tenuto.proof.scenarios import ALL
 
 __all__ = ["worker"]
-LONG = ("chain", "chain-phases", "chain-merges", "merge-revoked", "elsewhere", "elsewhere-cancel")
+TALKS = ("talk", "talk-asks", "talk-steered", "talk-cut")
+LONG = ("chain", "chain-phases", "chain-merges", "merge-revoked", "elsewhere", "elsewhere-cancel", *TALKS)
 """Paths of several tasks, or processes: walked whole where long proofs are, and at their own points beside."""
 VERBS = [
     pytest.param(scenario.name, marks=pytest.mark.prove) if scenario.name in LONG else scenario.name

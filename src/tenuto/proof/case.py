@@ -22,9 +22,10 @@ class Who(StrEnum):
     EVERYTHING = "all"
     PAUSED = "late"
     EXECUTOR = "far"
+    CONVERSATION = "talk"
 
 
-PREFIXED = frozenset({Who.EVERYTHING, Who.PAUSED, Who.EXECUTOR})
+PREFIXED = frozenset({Who.EVERYTHING, Who.PAUSED, Who.EXECUTOR, Who.CONVERSATION})
 """Whose point does not tell by itself who is killed."""
 
 
@@ -72,5 +73,7 @@ def _kill(text: str) -> Kill:
             return Kill(Who.PAUSED, rest, int(count))
         case "far":
             return Kill(Who.EXECUTOR, rest, int(count))
+        case "talk":
+            return Kill(Who.CONVERSATION, rest, int(count))
         case _:
             return Kill(Who.SUPERVISOR, point, int(count))

@@ -58,6 +58,7 @@ REVOKED_ELSEWHERE = (
     "settle.committed",
 )
 FAR = "far."
+TALK = "talk."
 #: Whoever stands still there holds the registry's lock: nobody else can write, which is safe and no take-over.
 LOCKED = "write.prepared"
 LAUNCHES = frozenset({"arm.committed", "check.committed"})
@@ -67,7 +68,8 @@ LAUNCHES = frozenset({"arm.committed", "check.committed"})
 class Path:
     """What one undisturbed play has shown: the points its first supervisor passed, in order, and its turns.
 
-    `executor` are those of the first executor in another process, where there is one.
+    `executor` are those of the first executor in another process, where there is one, and `conversation` those of the
+    host of a conversation.
     """
 
     scenario: str
@@ -75,6 +77,7 @@ class Path:
     launches: int
     turns: int
     executor: tuple[tuple[str, int], ...] = ()
+    conversation: tuple[tuple[str, int], ...] = ()
 
 
 def path_of(scenario: str, passings: Sequence[str], turns: int) -> Path:
@@ -84,9 +87,12 @@ def path_of(scenario: str, passings: Sequence[str], turns: int) -> Path:
     for point in passings:
         seen[point] += 1
         points.append((point, seen[point]))
-    mine = tuple(one for one in points if not one[0].startswith(FAR))
-    far = tuple((point.removeprefix(FAR), count) for point, count in points if point.startswith(FAR))
-    return Path(scenario, mine, sum(seen[point] for point in LAUNCHES), turns, far)
+    mine = tuple(one for one in points if not one[0].startswith((FAR, TALK)))
+    far, talk = (
+        tuple((point.removeprefix(prefix), count) for point, count in points if point.startswith(prefix))
+        for prefix in (FAR, TALK)
+    )
+    return Path(scenario, mine, sum(seen[point] for point in LAUNCHES), turns, far, talk)
 
 
 def supervisor(path: Path) -> list[Kill]:
@@ -117,7 +123,9 @@ def telling(path: Path) -> list[Kill]:
 
 
 def hosts(path: Path) -> list[Kill]:
-    """Every point of every host that is launched."""
+    """Every point of every host that is launched, or every passing of one that a conversation has."""
+    if path.conversation:
+        return [Kill(Who.CONVERSATION, point, count) for point, count in path.conversation]
     return [Kill(Who.HOST, point, count) for count in range(1, path.launches + 1) for point in HOST_POINTS]
 
 
@@ -148,6 +156,8 @@ def cases_of(path: Path) -> list[Case]:
         launch = min(CARRIED[path.scenario], path.launches)
         kills += [kill for kill in hosts(path) if kill.count == launch]
         kills += agents(path)
+    if path.conversation:
+        kills += [kill for kill in hosts(path) if kill.count == 1] + agents(path)
     kills += executors(path)
     cases = [Case(path.scenario, (kill,)) for kill in kills]
     if path.scenario == "elsewhere":
@@ -190,6 +200,8 @@ def _several(path: Path, first: Kill, chance: random.Random) -> tuple[Kill, ...]
     ]
     if path.executor:
         choices += [(chance.choice(executors(path)),), (first, chance.choice(executors(path)))]
+    elif path.conversation:
+        choices.append((chance.choice(hosts(path)),))  # whoever stands still keeps its host at its line
     elif path.scenario != "two" and first.point != LOCKED:  # one that stands by cannot tell standing still from living
         choices.append((Kill(Who.PAUSED, first.point, first.count),))
     return chance.choice(choices)

@@ -29,11 +29,13 @@ KEPT = (
     "wake",
     "message",
     "report",
+    "permission",
     "text",
     "sample",
     "event",
 )
 _CARRIED = re.compile(rb"(?:^|\0)TENUTO_(?:COMMAND|HOST)=([^\0]*)\0")
+_SPEAKS = re.compile(rb"(?:^|\0)TENUTO_AGENT_HOST=agent:([^\0]*)\0")
 
 Rows = Mapping[str, frozenset[object]]
 Row = sqlite3.Row
@@ -79,6 +81,7 @@ def judge(stage: Stage, goal: str, before: Rows) -> Verdict:
             *(f"a row is gone: {row}" for row in gone),
             *(f"{command} took effect {count} times" for command, count in effects.items() if count > 1),
             *(f"check {command} ran {count} times" for command, count in checks.items() if count > 1),
+            *(f"{name} was put in {count} times" for name, count in Counter(stage.steers).items() if count > 1),
             *(f"answer {name} was given {count} times" for name, count in Counter(stage.answers).items() if count > 1),
             *lost,
             *book.turns(effects),
@@ -222,21 +225,29 @@ class Book:
 
 def left(stage: Stage) -> dict[int, str]:
     """Who still carries a command of this registry: pid to command."""
-    commands = rows_of(stage).get("command", frozenset())
+    return _carriers(rows_of(stage).get("command", frozenset()), _CARRIED)
+
+
+def speaking(stage: Stage) -> dict[int, str]:
+    """The hosts of conversations of this registry, which outlive their turns: pid to task."""
+    return _carriers(rows_of(stage).get("task", frozenset()), _SPEAKS)
+
+
+def _carriers(named: frozenset[object], pattern: re.Pattern[bytes]) -> dict[int, str]:
     found: dict[int, str] = {}
-    for place in os.listdir("/proc") if commands else ():  # noqa: PTH208 - pathlib would double the cost of a case
-        if place.isdigit() and (command := _carried(int(place))) in commands:
-            found[int(place)] = command
+    for place in os.listdir("/proc") if named else ():  # noqa: PTH208 - pathlib would double the cost of a case
+        if place.isdigit() and (name := _carried(int(place), pattern)) in named:
+            found[int(place)] = name
     return found
 
 
-def _carried(pid: int) -> str:
-    """The command that a process, or a host, has in its environment; empty for none and for who is gone."""
+def _carried(pid: int, pattern: re.Pattern[bytes]) -> str:
+    """What a process, or a host, has in its environment; empty for none and for who is gone."""
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return ""
-    carried = _CARRIED.search(environment)
+    carried = pattern.search(environment)
     return carried[1].decode("ascii", "replace") if carried else ""
 
 

@@ -20,6 +20,7 @@ from tenuto.engine.cycle import Deposed
 from tenuto.engine.residency import LIFE, NotFree
 from tenuto.model.evidence import Presence
 from tenuto.model.faults import NoSupervisor
+from tenuto.proof import talks
 from tenuto.proof.agency import played
 from tenuto.proof.elsewhere import admit
 from tenuto.proof.fuse import Fuses, KillFuse, Recorder
@@ -107,6 +108,8 @@ async def _lead(stage: Stage, scenario: Scenario, plan: Plan, alter: Alter) -> E
             await _usurp(supervisor)
         if scenario.agency:
             played(supervisor, stage)
+        if scenario.talks is not None:
+            talks.stands(supervisor, stage)
         alter(supervisor)
         try:
             async with asyncio.timeout(plan.limit):

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenuto.proof import judge
+from tenuto.proof import judge, talks
 from tenuto.proof.case import Case, Kill, Who
 from tenuto.proof.elsewhere import Elsewhere
 from tenuto.proof.life import Alter, End, Plan, begin
@@ -27,8 +27,8 @@ LIVES = 6
 LIFE = 15.0
 """Seconds that one life may take."""
 
-FAR = 45.0
-"""The same where an executor in another process has to come back."""
+LONGER = 45.0
+"""The same where an executor or a host in a process of its own comes and goes."""
 
 STRAGGLERS = 2.0
 """Seconds that hosts and programs may take to end after the last life."""
@@ -57,7 +57,8 @@ def play(case: Case, *, spoil: Alter = nothing, keep: bool = False, limit: float
     home = Path(tempfile.mkdtemp(prefix="tenuto-crash-"))
     stage = Stage(home)
     scenario = BY_NAME[case.scenario]
-    game = Game(stage, scenario, case, spoil, max(limit, FAR if scenario.elsewhere else scenario.patience))
+    longer = scenario.elsewhere or scenario.talks is not None
+    game = Game(stage, scenario, case, spoil, max(limit, LONGER if longer else scenario.patience))
     try:
         scenario.set_up(stage)
         game.run()
@@ -65,7 +66,10 @@ def play(case: Case, *, spoil: Alter = nothing, keep: bool = False, limit: float
         verdict = judge.judge(stage, scenario.goal, game.before)
         broken = (*game.troubles, *verdict.broken)
         verdict = judge.Verdict(broken, verdict.most_effects, verdict.turns_lost, verdict.rows_lost)
-        recorded = tuple((*_passed(stage, f"{number}"), *_passed(stage, f"far.{number}", "far.")) for number in (1, 2))
+        recorded = tuple(
+            tuple(line for prefix in ("", "far.", "talk.") for line in _passed(stage, f"{prefix}{number}", prefix))
+            for number in (1, 2)
+        )
         return Played(
             str(case), game.reached, verdict, recorded, len(stage.effects), judge.facts(stage), time.monotonic() - began
         )
@@ -104,6 +108,7 @@ class Game:
         fatal = [f"die.{kill.point}.{kill.count}" for kill in self._case.kills if kill.who is Who.AGENT]
         for name in fatal:
             self._stage.mark(name)
+        talks.lay(self._stage, talks.chosen(self._case.kills))
         standby: int | None = None
         for number in range(1, LIVES + 1):
             kill = self._kills[self._died] if self._died < len(self._kills) else None
@@ -118,6 +123,7 @@ class Game:
         missed = [name for name in fatal if (home / name).exists()]
         armed = self._host is None or (home / "host.armed").exists()
         self.reached = self._died == len(self._kills) and armed and not missed and self._executor_died()
+        self.reached = self.reached and talks.burnt(self._stage, talks.chosen(self._case.kills))
 
     def _executor_died(self) -> bool:
         """Whether the executor elsewhere was killed as often as it was to be; its troubles become the case's."""
@@ -234,15 +240,19 @@ class Game:
             self._elsewhere.kill()
         self._kill_all()
 
+    def _alive(self) -> dict[int, str]:
+        """Who carries a command of this case, and who speaks for a conversation of it."""
+        return {**judge.left(self._stage), **(judge.speaking(self._stage) if self._scenario.talks is not None else {})}
+
     def _kill_all(self) -> None:
         """Kill every host and program of this case, again until nobody is left who could start another."""
         for _ in range(5):
-            found = judge.left(self._stage)
+            found = self._alive()
             if not found:
                 return
             for pid, command in found.items():
                 identity = processes.identity_of(pid)
-                if identity is not None and judge.left(self._stage).get(pid) == command:
+                if identity is not None and self._alive().get(pid) == command:
                     processes.send(identity, signal.SIGKILL)
 
 

@@ -18,7 +18,7 @@ from tenuto.model.lifecycle import TaskState
 from tenuto.model.message import MessagePolicy
 from tenuto.model.snapshot import Role
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume
-from tenuto.proof import chains, elsewhere, merging
+from tenuto.proof import chains, elsewhere, merging, talks
 from tenuto.proof.person import OPERATOR, Person
 from tenuto.proof.stage import Stage
 
@@ -44,7 +44,7 @@ class Scenario:
     the beginning, `lives` is how many lives it takes undisturbed. With `agency` the agent also tells what only programs
     with a protocol tell: limits, and leave that it asks. `met` is what happens outside whenever a point is passed,
     `patience` how many seconds one life may take at least. With `elsewhere` it is worked on by an executor in a process
-    of its own, over the wire.
+    of its own, over the wire; with `talks` by a program with a session, which plays this.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Scenario:
     met: Mapping[str, Callable[[Stage], None]] = field(default_factory=dict)
     patience: float = 0.0
     elsewhere: bool = False
+    talks: str | None = None
 
     def order(self, stage: Stage) -> Order:
         """What is asked for."""
@@ -83,6 +84,8 @@ class Scenario:
         )
 
     def _agent(self, stage: Stage) -> Agent:
+        if self.talks is not None:
+            return talks.agent(stage)
         on = elsewhere.ON if self.elsewhere else None
         return Agent("program", (self.program or str(stage.agent),), self.resumable, self.env, on)
 
@@ -91,6 +94,8 @@ class Scenario:
         stage.set_up(self.turns, self.check)
         if self.elsewhere:
             elsewhere.ready(stage)
+        if self.talks is not None:
+            talks.ready(stage, self.talks)
         self.before(stage)
 
 
@@ -480,6 +485,17 @@ ALL: tuple[Scenario, ...] = (
         goal=TaskState.CANCELLED,
         expects=FACTS({Fact.TASK_CANCELLED}),
         elsewhere=True,
+    ),
+    Scenario("talk", "", talks="plain", expects=FACTS({Fact.COMMAND_ACKNOWLEDGED, Fact.WAKE_ADDED})),
+    Scenario("talk-asks", "", talks="asks", expects=FACTS({Fact.PERMISSION_ASKED, Fact.PERMISSION_ANSWERED})),
+    Scenario("talk-steered", "", talks="steered", script=talks.steer, expects=FACTS({Fact.MESSAGE_DELIVERED})),
+    Scenario(
+        "talk-cut",
+        "",
+        talks="deaf",
+        script=_cancel,
+        goal=TaskState.CANCELLED,
+        expects=FACTS({Fact.TASK_CANCELLED}),
     ),
     Scenario("stopped", f"await go; {done_at(2)}", script=_stop, lives=2),
     Scenario("two", done_at(2), standby=True),

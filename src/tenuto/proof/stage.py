@@ -94,6 +94,11 @@ class Stage:
         """The same of answers to what the agent asked leave for."""
         return _lines(self.home / "answers")
 
+    @property
+    def steers(self) -> tuple[str, ...]:
+        """The commands whose words were taken into a turn, one entry for each time they were."""
+        return _lines(self.home / "steers")
+
     def passed(self, life: int) -> Path:
         """Where the passings of one life are recorded."""
         return self.home / f"passed.{life}"

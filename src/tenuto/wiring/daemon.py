@@ -39,6 +39,7 @@ from tenuto.surfaces.http.auth import Authenticator, Kept, operator_token
 from tenuto.surfaces.http.door import Door, Wide
 from tenuto.surfaces.http.feed import Feed
 from tenuto.transports import processes
+from tenuto.transports.agents.local import LocalAgents
 from tenuto.transports.agents.records import Records
 from tenuto.transports.bridge import Bridge
 from tenuto.transports.canary import Canary
@@ -77,6 +78,7 @@ class Supervisor:
     desk: Desk
     clock: Clock
     minter: Minter
+    agents: LocalAgents
 
 
 def myself(settings: Settings, minter: Minter, clock: Clock) -> Leadership:
@@ -169,7 +171,19 @@ async def assembled(
     )
     try:
         yield Supervisor(
-            settings, ledger, executor, bridge, strangers, silences, cycle, wheel, residency, desk, clock, minter
+            settings,
+            ledger,
+            executor,
+            bridge,
+            strangers,
+            silences,
+            cycle,
+            wheel,
+            residency,
+            desk,
+            clock,
+            minter,
+            agents,
         )
     finally:
         await executor.close()
