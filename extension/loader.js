@@ -2,7 +2,8 @@
  * The one classic script that is put into a chat page: a door between the page's own script and the background.
  *
  * It reads nothing of the document and loads the page's script only when a first order comes. Put into a page twice, the
- * second leaves; once the extension was reloaded, or a younger script took over, it falls silent for good.
+ * second has the first say again who speaks for the page, since a background that began anew does not know, and leaves.
+ * Once the extension was reloaded, or a younger script took over, it falls silent for good.
  */
 (() => {
   'use strict';
@@ -17,7 +18,10 @@
     }
   }
 
-  if (typeof world.tenutoAlive === 'function' && world.tenutoAlive()) return;
+  if (typeof world.tenutoAlive === 'function' && world.tenutoAlive()) {
+    world.tenutoHello?.();
+    return;
+  }
   const epoch = [...crypto.getRandomValues(new Uint8Array(8))].map((one) => one.toString(16).padStart(2, '0')).join('');
   let silenced = false;
   world.tenutoEpoch = epoch;
@@ -78,5 +82,6 @@
     return true;
   });
 
-  link.tell({ tell: 'hello', url: location.href, hidden: document.hidden });
+  world.tenutoHello = () => void link.tell({ tell: 'hello', url: location.href, hidden: document.hidden });
+  world.tenutoHello();
 })();

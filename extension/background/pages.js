@@ -48,6 +48,8 @@ export class Pages {
     this.front = Promise.resolve();
     /** @type {Promise<chrome.tabs.Tab> | null} */
     this.opening = null;
+    /** What this life of the background has seen: tabs by the identity they were kept for, and the window it made. */
+    this.seen = { tabs: /** @type {Map<string, number>} */ (new Map()), window: /** @type {number | null} */ (null) };
   }
 
   /** The start of the browser that tab numbers belong to. @returns {Promise<string>} */
@@ -55,11 +57,15 @@ export class Pages {
     return (await this.journal.setting('session')) ?? (await this.started());
   }
 
-  /** The browser was started: numbers of before mean nothing now. */
+  /** The browser was started: numbers of before mean nothing now; those that were seen since it began still do. */
   async started() {
     const session = fresh(6);
     await this.journal.set('session', session);
-    await this.journal.set('window', null);
+    const { tabs, window } = this.seen;
+    await this.journal.set('window', window === null ? null : { window, session });
+    for (const [identity, tab] of tabs) {
+      await this.journal.change('pages', identity, (old) => (old?.tab === tab ? { ...old, session } : undefined));
+    }
     return session;
   }
 
@@ -112,6 +118,7 @@ export class Pages {
     }
     const made = await api.windows.create({ url, focused: false, type: 'normal' });
     if (made?.id === undefined || made.tabs?.[0]?.id === undefined) throw new Error('the browser opens no window');
+    this.seen.window = made.id;
     await this.journal.set('window', { window: made.id, session: await this.session() });
     return made.tabs[0];
   }
@@ -119,6 +126,7 @@ export class Pages {
   /** @param {string} identity @param {number} id @param {number} window @param {boolean} ours */
   async keep(identity, id, window, ours) {
     const session = await this.session();
+    this.seen.tabs.set(identity, id);
     await this.journal.change('pages', identity, (old) =>
       old?.tab === id && old.session === session ? undefined : { identity, tab: id, window, ours, session },
     );
@@ -131,6 +139,22 @@ export class Pages {
     } catch {
       // It is closed already.
     }
+  }
+
+  /**
+   * The tab that we opened in this life of the browser for a conversation and that shows it now; null where none does.
+   * @param {string} identity
+   */
+  async own(identity) {
+    const known = /** @type {Page | undefined} */ (await this.journal.row('pages', identity));
+    if (known === undefined || !known.ours || known.session !== (await this.session())) return null;
+    const tab = await this.get(known.tab);
+    return tab !== null && bare(tab.url) === bare(identity) ? known.tab : null;
+  }
+
+  /** How many tabs there are in all: the last one is left, since a browser may end with it. */
+  async count() {
+    return (await api.tabs.query({})).length;
   }
 
   /** Whether a tab was opened by us in this life of the browser. @param {number} id */

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -193,8 +194,8 @@ class Chromium(Browser):
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
         place = self.profile / "DevToolsActivePort"
-        told = until("the browser's port", lambda: place.exists() and place.read_text().split("\n"))
-        self.talk = until("the browser", lambda: Talk(f"ws://127.0.0.1:{told[0]}{told[1]}"))
+        told = until("the browser's port", lambda: place.exists() and re.match(r"(\d+)\n(/\S{20,})", place.read_text()))
+        self.talk = until("the browser", lambda: Talk(f"ws://127.0.0.1:{told[1]}{told[2]}"))
 
     def _targets(self) -> list[dict[str, Any]]:
         assert self.talk is not None

@@ -14,7 +14,7 @@ PLAYED = """async (told) => {
   const journal = await Journal.open({ name: `seam ${Math.random()}` });
   const said = [];
   const closed = [];
-  const hands = new Hands(journal, { close: async (id) => { closed.push(id); } });
+  const hands = new Hands(journal, { epochs: new Map(), close: async (id) => { closed.push(id); } });
   const send = (frame) => { said.push(frame); };
   hands.link = { epoch: 1, connected: async () => true, send };
   await journal.claim({ command: 'c1', epoch: 1, kind: 'send', marker: 'm' });

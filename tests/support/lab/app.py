@@ -1,22 +1,24 @@
 """The chat site over HTTP: its page, its stream of states, and where turns are posted.
 
-A page holds one long answer open and is told the whole state as often as it changes, at most every 30 ms. What the
-extension is made of is served too, under /__extension__/, for tests of page code without an extension.
+A page holds a websocket open and is told the whole state as often as it changes, at most every 30 ms: a browser grants
+a site six other connections in all, and a test may have fifty pages of it open. What the extension is made of is served
+too, under /__extension__/, for tests of page code without an extension.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import anyio
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
+from starlette.websockets import WebSocket, WebSocketDisconnect
 from tests.support.lab.state import Site
 
 HERE = Path(__file__).parent
@@ -37,23 +39,28 @@ def application(site: Site) -> Starlette:
     async def blank(request: Request) -> Response:
         return HTMLResponse("<!doctype html><html><head><title>blank</title></head><body></body></html>")
 
-    async def events(request: Request) -> Response:
-        identity, document = request.query_params.get("conversation") or None, request.query_params["document"]
+    async def events(socket: WebSocket) -> None:
+        identity, document = socket.query_params.get("conversation") or None, socket.query_params["document"]
+        await socket.accept()
 
-        async def told() -> AsyncIterator[str]:
+        async def told(until: anyio.CancelScope) -> None:
             version = -1
-            while True:
-                snapshot = site.snapshot(identity, document)
-                if snapshot["version"] != version:
-                    version = snapshot["version"]
-                    yield json.dumps(snapshot) + "\n"
-                    await anyio.sleep(0.03)
-                else:
-                    await site.after(version, 10.0)
-                    if site.version == version:
-                        yield "\n"
+            with contextlib.suppress(WebSocketDisconnect):
+                while True:
+                    snapshot = site.snapshot(identity, document)
+                    if snapshot["version"] != version:
+                        version = snapshot["version"]
+                        await socket.send_text(json.dumps(snapshot))
+                        await anyio.sleep(0.03)
+                    else:
+                        await site.after(version, 10.0)
+            until.cancel()
 
-        return StreamingResponse(told(), media_type="application/x-ndjson", headers=NOT_CACHED)
+        async with anyio.create_task_group() as group:
+            group.start_soon(told, group.cancel_scope)
+            while (await socket.receive())["type"] != "websocket.disconnect":
+                pass
+            group.cancel_scope.cancel()
 
     async def turn(request: Request) -> Response:
         told = await request.json()
@@ -79,8 +86,8 @@ def application(site: Site) -> Starlette:
             response.headers["Cache-Control"] = "max-age=3600"
             return response
 
-    routes: list[Route | Mount] = [
-        Route("/lab/events", events),
+    routes: list[Route | WebSocketRoute | Mount] = [
+        WebSocketRoute("/lab/events", events),
         Route("/lab/turn", turn, methods=["POST"]),
         Route("/lab/stop", stop, methods=["POST"]),
         Route("/lab/pressed", pressed, methods=["POST"]),

@@ -27,7 +27,7 @@ from tests.support.lab.door import Door
 from tests.support.lab.state import FAULTS, Accepted, Answer, Fault, Past, Site
 
 NAMES = ("chatgpt.com", "chat.openai.com", "lab.localhost", "second.localhost")
-PATIENCE = 90.0
+PATIENCE = 150.0
 _T = TypeVar("_T")
 
 

@@ -150,29 +150,14 @@ function churn() {
   churning = rate > 0 ? { rate, timer: setInterval(() => { drawn.clear(); drawThread(); }, 1000 / rate) } : null;
 }
 
-async function listen() {
-  stream?.abort();
-  const mine = new AbortController();
+function listen() {
+  stream?.close();
+  const place = new URL(`/lab/events?document=${document_id}&conversation=${encodeURIComponent(identity() ?? '')}`, location.href);
+  place.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:';
+  const mine = new WebSocket(place);
   stream = mine;
-  while (!mine.signal.aborted) {
-    try {
-      const response = await fetch(`/lab/events?document=${document_id}&conversation=${encodeURIComponent(identity() ?? '')}`, { signal: mine.signal });
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      let rest = '';
-      for (;;) {
-        const { value, done } = await reader.read();
-        if (done) break;
-        rest += value;
-        const lines = rest.split('\n');
-        rest = lines.pop();
-        const last = lines.filter((line) => line !== '').pop();
-        if (last && !mine.signal.aborted) hear(JSON.parse(last));
-      }
-    } catch {
-      if (mine.signal.aborted) return;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 300));
-  }
+  mine.onmessage = (event) => { if (stream === mine) hear(JSON.parse(event.data)); };
+  mine.onclose = () => setTimeout(() => { if (stream === mine) listen(); }, 300);
 }
 
 function hear(snapshot) {
