@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -81,25 +81,27 @@ def resolve(
     notes: list[str] = []
     if parent_missing is not None:
         notes.append(f"the parent {parent_missing} is not known here; that stops nothing")
-    done = {unit.id for unit in board.units if unit.state is UnitState.DONE}
-    states = {unit.id: _of(unit, done, claimed, tried.get(unit.id, 0), attempt_cap) for unit in board.units}
-    left = tuple(name for name, state in states.items() if state is not UnitState.DONE)
-    eligible = [name for name in left if states[name] is UnitState.ELIGIBLE]
-    if eligible:
-        if pointer is None or states.get(pointer) is UnitState.ELIGIBLE:
-            chosen = pointer or eligible[0]
+    done = board.done
+    states = [
+        (unit.id, _of(unit, done, claimed, tried.get(unit.id, 0), attempt_cap))
+        for unit in board.units
+        if unit.state is not UnitState.DONE
+    ]
+    left = tuple([name for name, _ in states])
+    eligible = next((name for name, state in states if state is UnitState.ELIGIBLE), None)
+    if eligible is not None:
+        was = None if pointer is None else _stands(pointer, done, states)
+        if pointer is None or was is UnitState.ELIGIBLE:
+            chosen = pointer or eligible
             return Resolution(Standing.ELIGIBLE, chosen, f"unit {chosen} can be begun", left, notes=tuple(notes))
-        was = states.get(pointer)
         notes.append(
             f"the pointer {pointer} is stale ({'not in the source' if was is None else was}); "
-            f"the first eligible unit is {eligible[0]}"
+            f"the first eligible unit is {eligible}"
         )
-        return Resolution(
-            Standing.ELIGIBLE, eligible[0], f"unit {eligible[0]} can be begun", left, pointer, tuple(notes)
-        )
+        return Resolution(Standing.ELIGIBLE, eligible, f"unit {eligible} can be begun", left, pointer, tuple(notes))
     if not left:
         return Resolution(Standing.COMPLETE, None, "every unit is done", (), notes=tuple(notes))
-    blocked = [name for name in left if states[name] is UnitState.BLOCKED]
+    blocked = [name for name, state in states if state is UnitState.BLOCKED]
     if blocked:
         why = f"{len(blocked)} of {len(left)} units that are left are blocked, the first is {blocked[0]}"
         return Resolution(Standing.BLOCKED, None, why, left, notes=tuple(notes))
@@ -107,18 +109,26 @@ def resolve(
     return Resolution(Standing.IN_FLIGHT, None, why, left, notes=tuple(notes))
 
 
-def _of(unit: Unit, done: set[str], claimed: frozenset[str], tried: int, attempt_cap: int) -> UnitState:
+def _stands(name: str, done: frozenset[str], states: Sequence[tuple[str, UnitState]]) -> UnitState | None:
+    """How a unit stands among those that are done and those that are left; None: it is not in the source."""
+    if name in done:
+        return UnitState.DONE
+    return next((state for other, state in states if other == name), None)
+
+
+def _of(unit: Unit, done: frozenset[str], claimed: frozenset[str], tried: int, attempt_cap: int) -> UnitState:
     """How a unit stands by positive evidence: done before in flight before blocked before eligible.
 
     A blocker that names a unit of the same source is cleared when that unit is done.
     """
-    if unit.id in done:
+    state = unit.state
+    if state is UnitState.DONE:
         return UnitState.DONE
-    if unit.id in claimed or unit.state is UnitState.IN_FLIGHT:
+    if state is UnitState.IN_FLIGHT or unit.id in claimed:
         return UnitState.IN_FLIGHT
-    if max(tried, unit.attempts) >= attempt_cap:
+    if tried >= attempt_cap or unit.attempts >= attempt_cap:
         return UnitState.BLOCKED
-    if unit.state is UnitState.BLOCKED:
+    if state is UnitState.BLOCKED:
         on = unit.blocker.blocked_on.strip().removeprefix("unit:").strip() if unit.blocker is not None else unit.id
         return UnitState.ELIGIBLE if on != unit.id and on in done else UnitState.BLOCKED
     return UnitState.ELIGIBLE
@@ -300,7 +310,7 @@ class Finding:
 
 def sweep(board: Board, claimed: Mapping[str, str], proven: Mapping[str, str], attempt_cap: int) -> tuple[Finding, ...]:
     """Every unit as it stands. `claimed` says which task has a unit, `proven` what the registry knows to be shipped."""
-    done = {unit.id for unit in board.units if unit.state is UnitState.DONE}
+    done = board.done
     found = []
     for unit in board.units:
         if unit.id in done:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 
 from tenuto.model.faults import Mistake
 from tenuto.model.ids import ChainId, CommandId, LinkId, RunId, TaskId, TextId
@@ -87,6 +88,11 @@ class Board:
 
     units: tuple[Unit, ...]
     revision: str | None
+
+    @cached_property
+    def done(self) -> frozenset[str]:
+        """The names of units that are done."""
+        return frozenset(unit.id for unit in self.units if unit.state is UnitState.DONE)
 
     def unit(self, name: str) -> Unit | None:
         return next((unit for unit in self.units if unit.id == name), None)

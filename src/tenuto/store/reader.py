@@ -275,6 +275,7 @@ _OPEN_CHAINS = _newest(tables.CHAIN, text("ended_at IS NULL"))
 _TENDED = _of(tables.CHAIN, text("look_at IS NOT NULL")).order_by(tables.chain.c.look_at, tables.chain.c.id)
 _LINKS = _newest(tables.LINK, _is(tables.LINK, "chain_id"), by="position")
 _LINK_OF = _of(tables.LINK, _is(tables.LINK, "task_id"))
+_LINK_KEYED = _of(tables.LINK, _is(tables.LINK, "chain_id"), _is(tables.LINK, "key"))
 _CLAIMED = select(tables.link.c.unit, tables.link.c.task_id).where(
     _is(tables.LINK, "place"), text("recorded_at IS NULL")
 )
@@ -545,6 +546,9 @@ class TableReader:
 
     def link_of(self, task_id: TaskId) -> Link | None:
         return self._one(tables.LINK, _LINK_OF, task_id=task_id)
+
+    def link_keyed(self, chain_id: ChainId, key: str) -> Link | None:
+        return self._one(tables.LINK, _LINK_KEYED, chain_id=chain_id, key=key)
 
     def claimed(self, place: str) -> Mapping[str, TaskId]:
         with self._looking() as look:

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from tenuto.core import chain as rules
 from tenuto.core.chain import Resolution
-from tenuto.engine.chaining.asked import AT_WORK, LISTED, OUT_OF_ORDER, PRESSED, TRIES, WAITS, HandOff, Stepped
+from tenuto.engine.chaining.asked import AT_WORK, OUT_OF_ORDER, PRESSED, TRIES, WAITS, HandOff, Stepped
 from tenuto.engine.chaining.books import Books
 from tenuto.engine.chaining.clearing import Clearing
 from tenuto.engine.chaining.merging import Merging
@@ -205,7 +205,7 @@ class Advance:
         envelope = self._units.envelope(chain, board, found, link)
         name = found.unit or ""
         key = rules.cursor_key(envelope.cursor)
-        twin = next((one for one in self._books.ledger.links(chain.id, LISTED) if one.key == key), None)
+        twin = self._books.ledger.link_keyed(chain.id, key)
         if twin is not None:
             why = f"the source did not advance since unit {name} was given to task {twin.task_id}"
             return await self._books.wait(chain, commit, why, WAITS)
