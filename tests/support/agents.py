@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 from tests.support.home import Home
 from tests.support.model_dialects import Asked
-from tests.support.programs import Server, claude, codex, gemini, installed, opencode
+from tests.support.programs import Server, claude, codex, gemini, installed, opencode, pi
 from tests.support.scripted_model import Say
 
 PATIENCE = 150.0
@@ -58,6 +58,9 @@ def lined(folder: Path, agent: str, about: str, *flags: str) -> tuple[str, dict[
         case "opencode":
             made = opencode(folder, about)
             line = f"opencode:{' '.join(made.argv)}"
+        case "pi":
+            made = pi(folder, about)
+            line = f"pi:{' '.join(made.argv)}"
         case _:
             made = codex(place, about, Server(command=("true",)))
             line = f"codex:{installed('@openai/codex-*/vendor/*/bin/codex')} {' '.join(flags)}"

@@ -163,6 +163,19 @@ def opencode(home: Path, model: str) -> Program:
     return Program((str(installed("opencode-*/bin/opencode")), "acp"), {"PATH": path(), "HOME": str(home)})
 
 
+def pi(home: Path, model: str) -> Program:
+    """pi, with a home of its own, that uses its tools unasked and tries its service once."""
+    folder = home / ".pi" / "agent"
+    folder.mkdir(parents=True, exist_ok=True)
+    one = {"id": "scripted", "contextWindow": 100_000, "maxTokens": 10_000}
+    provider = {"baseUrl": f"{model}/v1", "api": "openai-completions", "apiKey": "no-key", "models": [one]}
+    settings = {"defaultProvider": "scripted", "defaultModel": "scripted", "retry": {"enabled": False}}
+    (folder / "models.json").write_text(json.dumps({"providers": {"scripted": provider}}), "utf-8")
+    (folder / "settings.json").write_text(json.dumps(settings), "utf-8")
+    argv = (str(NODE / "node"), str(installed("@mariozechner/pi-coding-agent/dist/cli.js")))
+    return Program(argv, {"PATH": path(), "HOME": str(home), "PI_OFFLINE": "1"})
+
+
 def wrapped(program: Program, folder: Path) -> str:
     """A command line for `tenuto run` that becomes the program: what it prints goes to files of `folder`.
 

@@ -37,6 +37,7 @@ def _row(program: str, by: Hindrance, codes: str, text: str, *versions: str) -> 
 CLAUDE: Final = ("2.1.197", "2.1.332")
 CODEX: Final = ("0.171.0",)
 GEMINI: Final = ("0.61.0",)
+PI: Final = ("0.73.1",)
 
 DETECTORS: Final[Sequence[Detector]] = (
     _row("claude", LIMIT, "usage_limit_reached", ANY, "2.1.332"),
@@ -57,6 +58,9 @@ DETECTORS: Final[Sequence[Detector]] = (
     ),
     _row("codex", LOGIN, "unauthorized", ANY, *CODEX),
     _row("gemini", OVERLOAD, "unknown error", r"overloaded|UNAVAILABLE|\b(429|5\d\d)\b", *GEMINI),
+    _row("pi", OVERLOAD, "error", r"overloaded|unavailable|^(429|5\d\d)\b|rate limit|Connection error", *PI),
+    _row("pi", CONTEXT, "error", r"context (window|length|limit)|prompt is too long", *PI),
+    _row("pi", LOGIN, "error", r"^401\b|No API key|invalid api key", *PI),
     _row("acp", LOGIN, "-32000", r"auth|log ?in|sign ?in", "1"),
     _row("acp", LIMIT, "429 -32603 500", r"(quota|usage limit|exhausted)(.|\n)*(reset|retry|try again)", "1"),
     _row("acp", OVERLOAD, "429 500 502 503 504 529", ANY, "1"),

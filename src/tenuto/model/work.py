@@ -59,7 +59,7 @@ class Acceptance:
     path: str | None = None
 
 
-SESSIONS = frozenset({"claude", "codex", "gemini", "opencode", "acp"})
+SESSIONS = frozenset({"claude", "codex", "gemini", "opencode", "pi", "acp"})
 """Adapters whose program keeps a session that outlives its processes."""
 
 

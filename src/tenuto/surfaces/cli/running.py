@@ -72,7 +72,7 @@ def run(
         typer.Option(
             "--agent",
             metavar="NAME",
-            help="An agent program that is known by name (claude, codex, gemini, opencode), or acp:'CMD ARGS'; "
+            help="An agent program that is known by name (claude, codex, gemini, opencode, pi), or acp:'CMD ARGS'; "
             "NAME:'CMD ARGS' says how it is started.",
             show_default=False,
         ),
@@ -336,7 +336,8 @@ def caught_up(this: Front, given: str) -> tuple[str, int]:
 
 
 AGENTS = {
-    "claude": ["claude"], "codex": ["codex"], "gemini": ["gemini"], "opencode": ["opencode", "acp"], "acp": [],
+    "claude": ["claude"], "codex": ["codex"], "gemini": ["gemini"], "opencode": ["opencode", "acp"], "pi": ["pi"],
+    "acp": [],
 }  # fmt: skip
 """How the agent programs that are known by name are started, unless it is said."""
 

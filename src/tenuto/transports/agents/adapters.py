@@ -17,6 +17,7 @@ from tenuto.transports.agents.channel import Make
 from tenuto.transports.agents.claude import Claude
 from tenuto.transports.agents.codex import Codex
 from tenuto.transports.agents.gemini import Gemini
+from tenuto.transports.agents.pi import Pi
 
 KEEPS_SESSIONS: Final = Path(__file__).with_name("gemini-defaults.json")
 """Defaults under whatever the user has set: Gemini CLI takes what it writes down of a session that is gone on with for
@@ -104,6 +105,19 @@ ADAPTERS: Final[Mapping[str, Adapter]] = {
             ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENCODE_CONFIG", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"),
             can=("resume", "interrupt", "permission", "tokens"),
             tried=("1.18.33",),
+        ),
+        Adapter(
+            "pi",
+            ("pi",),
+            Pi,
+            True,
+            (
+                "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "MISTRAL_API_KEY",
+                "GROQ_API_KEY", "DEEPSEEK_API_KEY", "XAI_API_KEY", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR",
+                "PI_OFFLINE", "PI_SKIP_VERSION_CHECK", "PI_TELEMETRY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY",
+            ),
+            can=("resume", "steer", "interrupt", "tokens", "cost"),
+            tried=("0.73.1",),
         ),
         Adapter(
             "acp",
