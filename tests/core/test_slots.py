@@ -66,7 +66,7 @@ def test_exactly_as_many_may_start_as_slots_are_free(people: list[tuple[int, boo
 
 
 def test_who_is_not_looked_at_any_more_holds_up_nobody() -> None:
-    stuck = replace(waiting("stuck", 9), look_at=NOW - 5 * MINUTE)
+    stuck = replace(waiting("stuck", 9), look_at=NOW - slots.FORGOTTEN - MINUTE)
     gone = replace(waiting("gone", 9), look_at=None)
     base = PENDING
     me = InLine(base.task.id, None, NOW, NOW)

@@ -339,6 +339,23 @@ def close_ready(seen: Seen, now: datetime, new: New) -> Commit | None:
     return draft.commit()
 
 
+#: Reasons whose moment is only another look: it is kept in memory, and written down now and then.
+POLLED = frozenset({Rung.SLOT, Rung.DEPENDENCY, Rung.EXECUTOR, Rung.EVIDENCE, Rung.TOOL, Rung.PAGE})
+#: A look that comes sooner than this is not written for itself.
+SOON = timedelta(minutes=2)
+#: The moment that is written instead: by then whoever leads looks, should nobody remember.
+NET = timedelta(minutes=5)
+
+
+def netted(
+    written: datetime | None, look_at: datetime | None, because: Because | None, now: datetime
+) -> datetime | None:
+    """The moment to write down for a task that is looked at again and again while nothing happens."""
+    if look_at is None or because is None or because.rung not in POLLED or look_at - now > SOON:
+        return look_at
+    return written if written is not None and look_at <= written <= now + NET else now + NET
+
+
 def rest(
     seen: Seen,
     look_at: datetime | None,

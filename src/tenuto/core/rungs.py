@@ -25,6 +25,8 @@ Check = Callable[[Seen, datetime], Because | None]
 
 #: How soon a tool server's records are looked at again while something of them holds a task.
 TOOL_LOOK = timedelta(seconds=15)
+#: Whoever waits for a slot hears of one that is free; this is how long a ring that was lost is not noticed.
+SLOT_LOOK = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
@@ -271,7 +273,7 @@ def slot(seen: Seen, now: datetime) -> Because | None:
         sentence = f"no slot is free: {snapshot.slots} tasks are active"
     else:
         sentence = f"every free slot is for one of {slots.ahead(snapshot)} tasks before it in line"
-    return Because(Rung.SLOT, sentence, "another task ends or rests", now + timedelta(seconds=5))
+    return Because(Rung.SLOT, sentence, "another task ends or rests", now + SLOT_LOOK)
 
 
 def needs_conversation(seen: Seen, now: datetime) -> str | None:

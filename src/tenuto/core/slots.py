@@ -19,8 +19,9 @@ from tenuto.model.policy import Policy
 from tenuto.model.snapshot import InLine, Snapshot
 from tenuto.model.work import Task
 
-#: Whoever stands in line and was not looked at for this much longer than another does not hold that one up.
-FORGOTTEN = timedelta(minutes=2)
+#: Whoever stands in line and was not looked at for this much longer than another does not hold that one up. It is more
+#: than what the written moments of two that are looked at may lie apart.
+FORGOTTEN = timedelta(minutes=8)
 
 
 class Occupancy(StrEnum):

@@ -432,6 +432,8 @@ class Cycle:
             written = seen.snapshot.task.look_at
             look_at = written if written is None or written > now else None
             news = None if because is not None and because.rung is Rung.LIVE else news
+        else:
+            look_at = arm.netted(seen.snapshot.task.look_at, look_at, because, now)
         in_line = because is not None and because.rung is Rung.SLOT
         health = self.watch.judged(seen, now)
         commit = arm.rest(seen, look_at, news, now, self._mint.new, in_line=in_line, health=health)

@@ -168,7 +168,9 @@ def _spoken(entry: Mapping[str, Any]) -> tuple[str, datetime]:
 def _started(entry: Mapping[str, Any]) -> str | None:
     """The job that an activity started, if it started one."""
     data = entry.get("data")
-    tool = data.get("tool") if isinstance(data, dict) else None
+    if not isinstance(data, dict):
+        return None
+    tool = data.get("tool")
     if tool is not None and not isinstance(tool, str):
         raise Unreadable("an activity is of a tool without a name")
     if tool not in STARTERS:
