@@ -83,7 +83,9 @@ async def test_issues_are_worked_merged_and_closed_once_each(
     assert chain.chain.state is ChainState.COMPLETE, chain.reason
     assert [link.unit for link in chain.links] == ["#1", "#2"]
     assert hub.took_effect("PUT", "merge$") == 2
-    assert {number: len(said) for number, said in hub.repo.comments.items()} == {1: 1, 2: 1}
+    said = {number: [row["body"] for row in rows] for number, rows in hub.repo.comments.items()}
+    assert {number: len(rows) for number, rows in said.items()} == {1: 2, 2: 2}, "who works on it, and what came of it"
+    assert all("tenuto:claim" in rows[0] and "tenuto:record" in rows[1] for rows in said.values())
     assert {row["state"] for row in hub.repo.issues.values()} == {"closed"}
     merges = [one for one in chain.world.ledger.commands(100) if one.kind is CommandKind.MERGE]
     assert [one.state for one in merges] == [CommandState.ACKNOWLEDGED] * 2

@@ -235,6 +235,6 @@ def test_a_sweep_names_every_unit_with_its_evidence() -> None:
 
 def test_the_skill_of_a_unit_is_short_and_names_tools_that_exist() -> None:
     skill = skills()["self-continuation-task"]
-    named = set(re.findall(r"`(chain_[a-z]+)`", skill.body))
-    assert named == {"chain_next", "chain_record", "chain_handoff"} <= set(TOOLS)
+    named = set(re.findall(r"`((?:chain|phase)_[a-z]+)`", skill.body))
+    assert named == {"chain_next", "chain_record", "chain_handoff", "phase_open"} <= set(TOOLS)
     assert len(skill.body.split()) < 300

@@ -6,6 +6,7 @@ Whatever goes wrong on the way, a record and a merge take effect once, and what 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pytest
 from tests.support.github import TOKEN, PlayedGitHub
 
 from tenuto.core.chain import blocker_text
-from tenuto.model.chain import Blocker, Foreign, Outcome, OutOfOrder, Record, Recorded, SourcePlace, UnitState
+from tenuto.model.chain import Blocker, Foreign, Hold, Outcome, OutOfOrder, Record, Recorded, SourcePlace, UnitState
 from tenuto.model.faults import Mistake
 from tenuto.model.forge import (
     BaseFacts,
@@ -32,7 +33,7 @@ from tenuto.model.forge import (
     Unreachable,
 )
 from tenuto.sources.finding import GitHubForges, SourceFinder
-from tenuto.sources.github import api, reading, selecting
+from tenuto.sources.github import api, claiming, reading, selecting
 from tenuto.sources.github.api import Account
 from tenuto.sources.github.doubts import Doubts
 from tenuto.sources.github.forge import GitHubForge
@@ -186,6 +187,81 @@ def test_the_revision_moves_with_what_is_seen_and_with_nothing_else(hub: PlayedG
     assert source.read().revision == before
     assert isinstance(source.record(record()), Recorded)
     assert source.read().revision != before
+
+
+# -- claims
+
+
+def test_a_claim_stands_once_is_read_back_and_ends_with_its_record(hub: PlayedGitHub) -> None:
+    hub.issue(1, "unit")
+    source = issues(hub)
+    for _ in range(3):
+        assert isinstance(source.claim(Hold("#1", "l-one")), Recorded)
+    assert len(hub.repo.comments[1]) == 1
+    (unit,) = source.read().units
+    assert (unit.state, unit.claimed_by) == (UnitState.IN_FLIGHT, "l-one")
+    other = source.claim(Hold("#1", "l-two"))
+    assert isinstance(other, Foreign)
+    assert "l-one" in other.why
+    assert isinstance(source.record(record(outcome=Outcome.FAILED, claim="l-two")), Foreign)
+    assert isinstance(source.record(record(outcome=Outcome.FAILED, claim="l-one")), Recorded)
+    assert [label["name"] for label in hub.repo.issues[1]["labels"]] == ["unit", "tenuto:tried"]
+    (unit,) = source.read().units
+    assert (unit.state, unit.claimed_by) == (UnitState.ELIGIBLE, None)
+    assert isinstance(source.claim(Hold("#1", "l-two")), Recorded)
+    assert isinstance(source.claim(Hold("#9", "l-two")), Foreign)
+
+
+def test_of_many_who_claim_at_once_one_has_it(hub: PlayedGitHub) -> None:
+    hub.issue(1, "unit")
+    gate = threading.Barrier(6)
+    answers: dict[str, object] = {}
+
+    def claim(name: str) -> None:
+        source = issues(hub)
+        gate.wait(60)
+        answers[name] = source.claim(Hold("#1", name))
+
+    threads = [threading.Thread(target=claim, args=(f"l-{number}",)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    won = [name for name, answer in answers.items() if isinstance(answer, Recorded)]
+    assert len(answers) == 6
+    assert len(won) == 1, answers
+    (unit,) = issues(hub).read().units
+    assert unit.claimed_by == won[0], "and everybody reads the same"
+
+
+def test_who_is_known_to_be_over_is_followed_and_a_strangers_word_is_nothing(hub: PlayedGitHub) -> None:
+    hub.issue(1, "unit")
+    source = issues(hub)
+    lie = '<!-- tenuto:claim {"by": "l-stranger", "over": []} -->'
+    hub.comment(1, lie, "stranger")
+    assert isinstance(source.claim(Hold("#1", "l-one")), Recorded)
+    assert isinstance(source.claim(Hold("#1", "l-two", frozenset({"l-one"}))), Recorded)
+    (unit,) = source.read().units
+    assert unit.claimed_by == "l-two"
+    assert isinstance(source.claim(Hold("#1", "l-one")), Foreign)
+    assert isinstance(source.record(record(claim="l-two")), Recorded)
+    assert isinstance(source.claim(Hold("#1", "l-three")), Foreign), "it is done"
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_a_claim_that_was_not_answered_is_looked_for(hub: PlayedGitHub, after: bool) -> None:
+    hub.issue(1, "unit")
+    source = issues(hub)
+    hub.fail("POST", "comments$", "502", after=after)
+    assert isinstance(source.claim(Hold("#1", "l-one")), OutOfOrder)
+    assert isinstance(source.claim(Hold("#1", "l-one")), Recorded)
+    assert len(hub.repo.comments[1]) == 1
+
+
+@pytest.mark.parametrize("told", ["{", "[]", '{"by": 3}', '{"by": "", "over": 1}', '{"over": ["l-one"]}'])
+def test_a_claim_that_cannot_be_read_is_none(told: str) -> None:
+    assert claiming.after("l-one", f"<!-- tenuto:claim {told} -->") == "l-one"
+    assert claiming.after(None, f"<!-- tenuto:claim {told} -->") is None
 
 
 # -- records

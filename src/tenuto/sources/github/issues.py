@@ -1,9 +1,9 @@
 """Issues on GitHub as units of a chain.
 
 Evidence counts in one order. Done: the issue is closed, or a pull request that closes it is merged; where nothing is
-merged by the chain itself, an open one is enough. In flight: an open pull request, or a branch in the namespace of
-chains. Blocked: the label says so, and the marker in a comment says on what. Only words of people who may write to the
-repository count; what is missing is never taken for done.
+merged by the chain itself, an open one is enough. In flight: an open pull request, a branch in the namespace of chains,
+or a claim in a comment. Blocked: the label says so, and the marker in a comment says on what. Only words of people who
+may write to the repository count; what is missing is never taken for done.
 
 A record is a comment with the command's marker, then labels, then the closing. Each step is looked for before it is
 made, and a comment whose answer never came is looked for until GitHub can have nothing of it under way any more.
@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -35,8 +35,10 @@ from tenuto.model.chain import (
 )
 from tenuto.model.faults import Mistake
 from tenuto.model.forge import PullFacts, PullState
-from tenuto.sources.github import reading, selecting
+from tenuto.sources.claims import refusal, taken
+from tenuto.sources.github import claiming, reading, selecting
 from tenuto.sources.github.api import Api, Doubt, Later, Said
+from tenuto.sources.github.claiming import WORKING
 from tenuto.sources.github.doubts import Doubts
 
 BLOCKED, TRIED = "tenuto:blocked", "tenuto:tried"
@@ -66,11 +68,12 @@ class Work:
 
 @dataclass(frozen=True)
 class Note:
-    """What our own comments say of an issue: the last record, and the last blocker."""
+    """What our own comments say of an issue: the last record, the last blocker, and whose claim stands."""
 
     marker: str | None = None
     attempts: int = 0
     blocker: Blocker | None = None
+    holder: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ class GitHubIssues:
             units = []
             for row in rows:
                 names = _labels(row)
-                note = _note(api, row, me)[0] if names & {BLOCKED, TRIED} else Note()
+                note = _note(api, row, me)[0] if names & {BLOCKED, TRIED, WORKING} else Note()
                 units.append(self._unit(row, work, note))
             told = [[unit.id, unit.state, unit.evidence, reading.text(row, "updated_at")] for unit, row in
                     zip(units, rows, strict=True)]  # fmt: skip
@@ -109,9 +112,15 @@ class GitHubIssues:
         finally:
             api.close()
 
-    def claim(self, hold: Hold) -> Answer | None:
-        """None: who works on an issue is told by branches and pull requests, which everybody can see."""
-        return None
+    def claim(self, hold: Hold) -> Answer:
+        """Say in a comment who works on an issue, once for one name, and see whose word came first."""
+        api = self.connect()
+        try:
+            return self._claim(api, hold)
+        except (Later, Said, Doubt, Mistake) as why:
+            return OutOfOrder(str(why))
+        finally:
+            api.close()
 
     def record(self, what: Record) -> Answer:
         """Write what became of one issue, once for one marker."""
@@ -149,15 +158,18 @@ class GitHubIssues:
     def _unit(self, row: Mapping[str, Any], work: Work, note: Note) -> Unit:
         number = reading.field(row, "number", int)
         state, evidence = self._stands(row, number, work)
+        held = note.holder is not None and state in (UnitState.BLOCKED, UnitState.ELIGIBLE)
+        state = UnitState.IN_FLIGHT if held else state
         blocked = state is UnitState.BLOCKED
         return Unit(
             id=f"#{number}",
             state=state,
             title=_line(reading.text(row, "title")),
-            evidence=evidence,
+            evidence=evidence if evidence is not None or not held else f"claimed by {note.holder}",
             blocker=(note.blocker or _unsaid(number)) if blocked else None,
             attempts=note.attempts,
             recorded_by=note.marker,
+            claimed_by=note.holder,
         )
 
     def _stands(self, row: Mapping[str, Any], number: int, work: Work) -> tuple[UnitState, str | None]:
@@ -179,19 +191,43 @@ class GitHubIssues:
             return UnitState.BLOCKED, None
         return UnitState.ELIGIBLE, None
 
+    # -- claiming
+
+    def _claim(self, api: Api, hold: Hold) -> Answer:
+        api.about()
+        row = self._row(api, hold.unit)
+        if row is None:
+            return Foreign(f"unit {hold.unit} is no issue of this repository any more", None)
+        place, work, me = f"{api.place}/issues/{reading.field(row, 'number', int)}", self._work(api), api.whoami()
+        unit = self._unit(row, work, _note(api, row, me)[0])
+        if (refused := refusal(unit, hold)) is None and unit.claimed_by != hold.by:
+            api.write("POST", f"{place}/comments", {"body": claiming.words(hold)})
+            unit = self._unit(row, work, _note(api, row, me)[0])
+            refused = refusal(unit, hold)
+        if WORKING not in _labels(row) and unit.claimed_by is not None:
+            api.write("POST", f"{place}/labels", {"labels": [WORKING]})
+        return refused or Recorded(f"{hold.unit} {hold.by}")
+
+    @staticmethod
+    def _row(api: Api, unit: str) -> Mapping[str, Any] | None:
+        digits = unit.removeprefix("#")
+        row = selecting.one(api, int(digits)) if digits.isascii() and digits.isdigit() else None
+        return None if row is None or "pull_request" in row else row
+
     # -- recording
 
     def _record(self, api: Api, what: Record) -> Answer:
         api.about()
-        digits = what.unit.removeprefix("#")
-        row = selecting.one(api, int(digits)) if digits.isascii() and digits.isdigit() else None
-        if row is None or "pull_request" in row:
+        row = self._row(api, what.unit)
+        if row is None:
             return Foreign(f"unit {what.unit} is no issue of this repository any more", None)
-        number = int(digits)
+        number = reading.field(row, "number", int)
         note, said = _note(api, row, api.whoami(), what.marker)
         unit = self._unit(row, self._work(api), note)
         if unit.state is UnitState.DONE and what.outcome is not Outcome.DONE and not said:
             return Foreign(f"unit {what.unit} was settled by somebody else", unit)
+        if not said and (other := taken(unit, what)) is not None:
+            return other
         place = f"{api.place}/issues/{number}"
         if not said:
             self._comment(api, place, what)
@@ -217,9 +253,9 @@ class GitHubIssues:
         wanted = LABELS[outcome]
         if wanted - has:
             api.write("POST", f"{place}/labels", {"labels": sorted(wanted - has)})
-        if BLOCKED in has - wanted:
+        for name in sorted({BLOCKED, WORKING} & (has - wanted)):
             try:
-                api.write("DELETE", f"{place}/labels/{quote(BLOCKED, safe='')}")
+                api.write("DELETE", f"{place}/labels/{quote(name, safe='')}")
             except Said as why:
                 if why.status != 404:
                     raise
@@ -233,14 +269,14 @@ def _note(api: Api, row: Mapping[str, Any], me: str | None, marker: str | None =
         if not reading.trusted(comment, me):
             continue
         body = reading.text(comment, "body")[: reading.SEARCHED]
-        blocker = blocker_in(body) or note.blocker
+        note = replace(note, blocker=blocker_in(body) or note.blocker, holder=claiming.after(note.holder, body))
         told = _told(body)
         if told is None:
-            note = Note(note.marker, note.attempts, blocker)
             continue
         attempts = told.get("attempts")
         attempts = attempts if isinstance(attempts, int) and not isinstance(attempts, bool) and attempts >= 0 else 0
-        note = Note(str(told.get("marker")), max(note.attempts, attempts), blocker)
+        over = note.holder is not None and told.get("claim") == note.holder
+        note = Note(str(told.get("marker")), max(note.attempts, attempts), note.blocker, None if over else note.holder)
         said = said or (marker is not None and told.get("marker") == marker)
     return note, said
 
@@ -262,7 +298,7 @@ def _words(what: Record) -> str:
     lines = [f"Unit {what.unit}: {what.outcome.value.replace('_', ' ')}, attempt {what.attempts}."]
     if what.evidence:
         lines += ["", "\n".join(f"> {line}" for line in what.evidence[:EVIDENCE].replace("<!--", "<! --").splitlines())]
-    told = {"marker": what.marker, "outcome": what.outcome.value, "attempts": what.attempts}
+    told = {"marker": what.marker, "outcome": what.outcome.value, "attempts": what.attempts, "claim": what.claim}
     lines += ["", f"<!-- tenuto:record {json.dumps(told)} -->"]
     if what.blocker is not None:
         lines.append(blocker_text(what.blocker))
