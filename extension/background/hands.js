@@ -6,7 +6,7 @@
  * begun is never begun again. What became of it is seen or it is not; then it is held, and a person decides.
  */
 
-import { within } from '../shared/browser.js';
+import { pause, within } from '../shared/browser.js';
 import { OVER } from './journal.js';
 import { addressed, bare, Several } from './pages.js';
 
@@ -117,6 +117,7 @@ export class Hands {
       if (payload.type === 'page' && frame.kind === 'send') await this.send(frame, profile);
       else if (payload.type === 'steer' && frame.kind === 'steer') await this.steer(frame);
       else if (payload.type === 'halt' && frame.kind === 'interrupt') await this.stop(frame);
+      else if (payload.type === 'close' && frame.kind === 'page_close') await this.close(command, String(payload.identity ?? ''));
       else await this.fail(command, 'not_able', 'this executor carries out turns, words into them and their end', true);
     } catch (error) {
       await this.fail(command, 'error', `the extension failed before it began: ${String(error).slice(0, 300)}`, false);
@@ -248,6 +249,60 @@ export class Hands {
     const answer = await this.pages.order(sent.tab, sent.page, { order: 'stop', profile, command, turn: sent.marker, fence });
     if (answer === null || !('taken' in answer) || !answer.taken) await this.fail(command, 'busy', 'the page takes no orders now', false);
     return undefined;
+  }
+
+  /**
+   * Close the page of a conversation that we began in a tab of our own, once nobody does anything in it.
+   * @param {string} command @param {string} identity
+   */
+  async close(command, identity) {
+    const tab = await this.closable(identity);
+    if (tab === null) return this.fail(command, 'not_able', 'no page of ours shows that conversation', false);
+    await this.journal.note(command, { tab, url: identity });
+    const facts = await this.pageFacts(identity);
+    if (facts !== null && (facts.generating === 'yes' || facts.typing || !['empty', 'missing'].includes(facts.composer) || facts.foreign_turns > 0)) {
+      return this.fail(command, 'busy', 'somebody or something is at work in that page', false);
+    }
+    const entry = /** @type {Entry} */ (await this.journal.read(command));
+    if (!(await this.begun(entry)).ok) return undefined;
+    await this.pages.close(tab);
+    return this.closed(command);
+  }
+
+  /** Say what became of a page that was to be closed: it is gone, or it stands as before. @param {string} command */
+  async closed(command) {
+    const entry = await this.journal.read(command);
+    if (entry === null || entry.mark !== 'begun' || entry.tab === null) return;
+    for (let tries = 0; tries < 20; tries += 1) {
+      const tab = await this.pages.get(entry.tab);
+      if (tab === null || bare(tab.url) !== bare(entry.url ?? '')) {
+        const now = await this.journal.mark(command, 'accepted', {});
+        if (now === null) return;
+        this.say('accepted', { command, at: now.at, proof: now.proof });
+        await this.ended(now, null, null);
+        await this.serving();
+        return;
+      }
+      await pause(100);
+    }
+    const failed = await this.journal.unmade(command, { why: 'not_able', reason: 'the browser did not close it', mendable: false });
+    if (failed !== null) await this.failed(failed);
+  }
+
+  /**
+   * The tab that shows a conversation and may be closed: opened by us in this life of the browser, for a conversation
+   * that a turn of ours began, with nothing of ours under way in it, and not the last one of its browser.
+   * @param {string} identity
+   * @returns {Promise<number | null>}
+   */
+  async closable(identity) {
+    if (!addressed(identity)) return null;
+    const tab = await this.pages.own(identity);
+    if (tab === null) return null;
+    const entries = (await this.journal.entries()).filter((one) => one.url === identity && one.kind === 'send');
+    const began = entries.some((one) => !addressed(one.conversation));
+    const busy = entries.some((one) => !OVER.has(one.mark));
+    return began && !busy && (await this.pages.count()) > 1 ? tab : null;
   }
 
   /** @param {any} frame */
@@ -465,13 +520,20 @@ export class Hands {
     const seen = {
       mark: /** @type {string} */ (entry.mark), performer: 'gone', agent: 'gone', reason: entry.reason, mendable: entry.mendable,
       ending: entry.ending, marked_at: entry.at, proof: entry.proof, at_work: false,
+      asks: /** @type {ReturnType<typeof asksOf> | undefined} */ (undefined),
     };
     if (OVER.has(entry.mark)) return seen;
+    if (entry.kind === 'page_close' && entry.mark === 'begun' && !this.inHand.has(command)) {
+      await this.closed(command);
+      const now = /** @type {Entry} */ (await this.journal.read(command));
+      return { ...seen, mark: now.mark, reason: now.reason, ending: now.ending, marked_at: now.at };
+    }
     const attended = await this.attended(entry);
     seen.performer = this.inHand.has(command) || attended ? 'alive' : 'unknown';
     seen.agent = 'unknown';
     const facts = this.facts.get(command);
     if (attended && facts?.generating === 'yes') seen.agent = 'alive';
+    if (attended && facts !== undefined && entry.mark === 'accepted') seen.asks = asksOf(facts);
     if (entry.mark === 'begun' && entry.held !== null) {
       seen.mark = 'damaged';
       seen.reason = entry.held;
@@ -545,7 +607,8 @@ export class Hands {
     if (id === null || epoch === undefined) return null;
     const markers = entries.slice(0, 8).map((one) => one.marker).filter(Boolean);
     const answer = await within(this.pages.order(id, epoch, { order: 'look', profile, markers }), FACTS, null);
-    return answer !== null && 'facts' in answer ? coarse(answer.facts) : null;
+    if (answer === null || !('facts' in answer)) return null;
+    return { ...coarse(answer.facts), ours: (await this.closable(identity)) === id };
   }
 
   /** @param {string} subject @param {Facts} facts */
@@ -569,6 +632,19 @@ export class Hands {
 /** @param {unknown} value @param {number} least @param {number} most @param {number} otherwise */
 function bounded(value, least, most, otherwise) {
   return typeof value === 'number' && Number.isFinite(value) ? Math.min(Math.max(value, least), most) : otherwise;
+}
+
+/**
+ * A card that a turn waits before, as a question that only its person can answer, in the page. What the card says stays
+ * there; its fingerprint tells one from another.
+ * @param {Facts} facts
+ */
+export function asksOf(facts) {
+  if (facts.approval === null || facts.approval === undefined) return [];
+  const fingerprint = String(facts.approval.fingerprint).slice(0, 128);
+  const more = facts.approval.count > 1 ? ` (and ${facts.approval.count - 1} more)` : '';
+  const what = `its page at ${facts.conversation ?? facts.url} asks for approval${more}, card ${fingerprint.slice(0, 8)}: allow or deny it there, in the browser`;
+  return [{ request: fingerprint, tool: 'page', what, fingerprint }];
 }
 
 /** What may leave the browser: coarse facts, counts and digests; nothing that a page says. @param {Facts} facts */

@@ -22,7 +22,7 @@ const whole = (async () => {
   const journal = await Journal.open();
   const pages = new Pages(journal);
   const hands = new Hands(journal, pages);
-  const me = { ...mine, software: `tenuto-extension ${version}`, capabilities: ['send', 'steer', 'interrupt', 'page'] };
+  const me = { ...mine, software: `tenuto-extension ${version}`, capabilities: ['send', 'steer', 'interrupt', 'page', 'close'] };
   const link = new Link(journal, me, (frame) => hands.take(frame), () => void mark());
   hands.link = link;
   const silences = new DeadMan(journal, link, (tasks) => hands.goingOn(tasks));

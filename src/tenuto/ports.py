@@ -148,7 +148,14 @@ class Reply:
     words: str = ""
 
 
-Order = Turn | Check | Halt | Steer | TakeOver | Reply
+@dataclass(frozen=True)
+class ClosePage:
+    """An order to close the page of a conversation, where it is the executor's own and nothing of a person is in it."""
+
+    identity: str
+
+
+Order = Turn | Check | Halt | Steer | TakeOver | Reply | ClosePage
 
 
 class Executor(Protocol):
@@ -237,6 +244,19 @@ class Paging(Protocol):
     def addressed(self, url: str) -> tuple[str, str] | None:
         """Whose conversation an address is: the site, and the address that it is bound under; None for any other."""
         ...
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """An executor that may be able to close its own pages."""
+
+    def connected(self, conversation: str | None = None) -> bool: ...
+
+    def capable(self, capability: str) -> bool:
+        """Whether whoever is connected says that it can do this (`close`)."""
+        ...
+
+    async def page(self, talk: Conversation) -> Observation: ...
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ from tenuto.engine.desk import Order
 from tenuto.model.command import Accepted, Armed, Outcome, Unsent
 from tenuto.model.conversation import Conversation
 from tenuto.model.decision import Rung
-from tenuto.model.evidence import Mark, Observation, PageFacts, Presence, Rank
+from tenuto.model.evidence import Asking, Mark, Observation, PageFacts, Presence, Rank
 from tenuto.model.faults import Mistake, Refused
 from tenuto.model.ids import TaskId
 from tenuto.model.lifecycle import LeaseState, TaskState
@@ -295,3 +295,28 @@ async def test_a_refusal_that_only_a_person_can_mend_asks_once(it: World) -> Non
     command = paged(it).journal[paged(it).turns[0]]
     assert command.mark is Mark.FAILED
     assert it.ledger.waits(10, task_id=task) == (), "it may pass, and is tried again"
+
+
+async def test_a_card_in_mid_turn_is_asked_of_its_person_once_and_by_no_rule(it: World) -> None:
+    """Nobody here may press it, whatever a rule allows; once it is gone nobody waits."""
+    task = await made(it)
+    await it.settle(task)
+    (command,) = paged(it).under_way
+
+    async def shown(*cards: str) -> list[tuple[str | None, str]]:
+        asks = tuple(Asking(card, "page", f"its page asks for approval, card {card}", card) for card in cards)
+        paged(it).journal[command] = replace(paged(it).journal[command], asks=asks)
+        await it.settle(task)
+        assert it.ledger.permissions(task, 5) == ()
+        return [(wait.subject, wait.question) for wait in it.ledger.waits(10, task_id=task)]
+
+    first = [("page:approval:one", "its page asks for approval, card one")]
+    assert await shown("one") == first
+    assert await shown("one") == first
+    assert [item.kind for item in it.desk.attention()] == ["permission wait"]
+    assert await shown("two") == [("page:approval:two", "its page asks for approval, card two")]
+    assert await shown() == []
+    await shown("three")
+    paged(it).finish(status="complete", evidence="done")
+    await it.settle(task)
+    assert it.ledger.waits(10, task_id=task) == ()

@@ -38,6 +38,8 @@ OVER: Final = frozenset({"full", "dead"})
 """States, and reasons of a refusal, after which a conversation takes no turn any more."""
 
 SUBJECT: Final = "page:"
+CARD: Final = f"{SUBJECT}approval:"
+"""What a wait on a card in a page begins with; the card's fingerprint follows."""
 
 _HELD: Final[Mapping[str, str]] = {
     "generating": "its page is generating, and not for us",
@@ -109,6 +111,7 @@ def _sentence(facts: PageFacts) -> str | None:
 def settle(draft: Draft, seen: Seen) -> None:
     """Ask the page's person for what only they can do, and stop asking once the page shows it no more."""
     facts = seen.found.page
+    _cards(draft, seen)
     if facts is None or not facts.shown or draft.task.terminal:
         return
     if _limited(facts):
@@ -125,6 +128,28 @@ def settle(draft: Draft, seen: Seen) -> None:
     for wait in known:
         draft.close_wait(wait, "the page shows it no more")
         draft.look_now()
+
+
+def _cards(draft: Draft, seen: Seen) -> None:
+    """A turn in a page stands before a card: its person is asked, once for each card, and no more once it is gone.
+
+    No rule of ours answers one, since nobody here may press it; what it says stays in the page.
+    """
+    live = draft.snapshot.live
+    if not draft.task.agent.in_page or draft.task.terminal:
+        return
+    asks = seen.found.cards if live is not None else ()
+    if asks is None:
+        return  # it cannot be told
+    wanted = {f"{CARD}{ask.fingerprint}"[:200]: ask.what for ask in asks}
+    known = {wait.subject: wait for wait in draft.snapshot.waits if (wait.subject or "").startswith(CARD)}
+    for subject, wait in known.items():
+        if subject not in wanted:
+            draft.close_wait(wait, "the page shows it no more")
+            draft.look_now()
+    for subject, what in wanted.items():
+        if subject not in known:
+            draft.wait(WaitKind.PERMISSION, what[:2000], subject=subject, attempt=live.id if live is not None else None)
 
 
 def _limited(facts: PageFacts) -> bool:

@@ -45,8 +45,8 @@ def findings(snapshot: Snapshot, command: Command, facts: CommandFacts) -> tuple
     """The questions of a turn under way that nobody knows yet, and those it does not wait with any more."""
     if command.kind is not CommandKind.SEND or snapshot.live is None or command.attempt_id != snapshot.live.id:
         return ()
-    if facts.asks is None or facts.mark is not Mark.ACCEPTED:
-        return ()
+    if facts.asks is None or facts.mark is not Mark.ACCEPTED or snapshot.task.agent.in_page:
+        return ()  # a card in a page is answered there and nowhere else: core/pages.py
     known = {row.request: row for row in snapshot.permissions if row.command_id == command.id}
     new = tuple(Asked(command, ask) for ask in facts.asks if ask.request not in known)
     open_ = {ask.request for ask in facts.asks}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
@@ -16,6 +17,7 @@ from tenuto.core import caps, limits, neighbours, permission, signs, takeover, t
 from tenuto.model.command import Command, CommandKind
 from tenuto.model.evidence import (
     AcceptanceFacts,
+    Asking,
     CommandFacts,
     How,
     Mark,
@@ -96,7 +98,17 @@ def reconcile(
     findings.extend(trust.flaws(snapshot, looked, now))
     members = fence_members(snapshot, workspace, tools, page)
     kept = tuple(observation for observation in looked if signs.said(observation))
-    return Reconciliation(tuple(findings), digest_of(members), members, workspace, acceptance, tuple(tools), kept, page)
+    found = Reconciliation(tuple(findings), digest_of(members), members, workspace, acceptance, tuple(tools), kept, page)
+    return replace(found, cards=_cards(snapshot, looked))
+
+
+def _cards(snapshot: Snapshot, looked: tuple[Observation, ...]) -> tuple[Asking, ...] | None:
+    """What the turn under way waits before in its page; None where that cannot be told."""
+    sent = snapshot.live_command
+    if not snapshot.task.agent.in_page or sent is None:
+        return None
+    told = (one.facts for one in looked if isinstance(one.facts, CommandFacts))
+    return next((facts.asks for facts in told if facts.command_id == sent.id and facts.mark is Mark.ACCEPTED), None)
 
 
 def of_takeovers(

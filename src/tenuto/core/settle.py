@@ -330,6 +330,9 @@ def _cut(
 
 def _doubt(draft: Draft, command: Command, why: str) -> None:
     """Nothing is concluded from evidence that contradicts itself: the turn goes on, and a person is asked once."""
+    if command.kind is CommandKind.PAGE_CLOSE:
+        _side_lost(draft, command, why)
+        return
     if command.kind is CommandKind.STEER:
         if _doubted(draft, command, why).state is CommandState.AMBIGUOUS:
             draft.carried_on(command, DeliveryEvent.DOUBTED)
@@ -389,6 +392,8 @@ def _ended(draft: Draft, command: Command, ending: Ending, seen: Seen, prompt: s
             pass  # what came of it is settled by whoever merges
         case CommandKind.TAKEOVER:
             pass  # it has no end of its own; that it took effect is seen at the session
+        case CommandKind.PAGE_CLOSE:
+            pass  # a page that is closed is closed
         case _ as never:
             assert_never(never)
 
@@ -618,7 +623,7 @@ def _check_ended(draft: Draft, command: Command, ending: Ending) -> None:
 
 
 def _side_lost(draft: Draft, command: Command, why: str) -> None:
-    """Checks and interruptions are repeatable: a lost one is released by policy, and a check is run again."""
+    """What is repeatable is released by policy where it is lost: checks, interruptions, the closing of a page."""
     doubted = _doubted(draft, command, why)
     if doubted.state is CommandState.AMBIGUOUS and command.kind is not CommandKind.TAKEOVER:
         draft.command(doubted, CommandEvent.RELEASED, released_by="policy", verdict="lost, and repeatable")

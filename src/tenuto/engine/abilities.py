@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard
 
-from tenuto.ports import Accounted, Foreseeing, Paging, PerTask, Placed, Steering, Taking
+from tenuto.ports import Accounted, Closing, Foreseeing, Paging, PerTask, Placed, Steering, Taking
 
 _known: dict[tuple[type, type], bool] = {}
 
@@ -32,6 +32,10 @@ def takes_over(thing: object) -> TypeGuard[Taking]:
 
 def has_pages(thing: object) -> TypeGuard[Paging]:
     return _able(thing, Paging)
+
+
+def closes_pages(thing: object) -> TypeGuard[Closing]:
+    return _able(thing, Closing)
 
 
 def has_place(thing: object) -> TypeGuard[Placed]:

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 from tenuto import prompts
 from tenuto.core import arm, decide, permission, progress, reconcile, replacing, rungs, slots, takeover
 from tenuto.core.settle import settle
-from tenuto.engine import abilities, closing
+from tenuto.engine import abilities, closing, pageclosing
 from tenuto.engine.concern import concerned
 from tenuto.engine.foresight import AHEAD, Foresight, goes_on
 from tenuto.engine.prompting import Prompter
@@ -239,6 +239,11 @@ class Cycle:
                 continue
             decision = decide.decide(seen, now)
             if decision.intent is None:
+                closes = await pageclosing.due(self._ledger, self._executors, seen, self._clock, self._mint)
+                if isinstance(closes, tuple):
+                    await self._act(*closes, "page_close")
+                    continue
+                decision = replace(decision, look_again_at=closes) if closes is not None else decision
                 await self._rest(seen, decision, now)
                 return Rest(decision.because, decision.look_again_at)
             if (because := await self._carry_out(decision.intent, seen, now)) is not None:

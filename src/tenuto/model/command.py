@@ -64,7 +64,7 @@ class CommandKind(StrEnum):
     GATE: a program looks at one commit before it is merged. MERGE: a host merges exactly one commit.
     CLAIM: that a task has a unit is written at its source. WORKTREE_MAKE, WORKTREE_REMOVE: of a checkout of its own.
     TAKEOVER: a tool server gives a session of its own to a new run, so that the old place can call nothing any more.
-    ANSWER: what a program asks leave for is answered.
+    ANSWER: what a program asks leave for is answered. PAGE_CLOSE: a page of ours is closed when its task is over.
     """
 
     SEND = "send"
@@ -79,6 +79,7 @@ class CommandKind(StrEnum):
     WORKTREE_MAKE = "worktree_make"
     WORKTREE_REMOVE = "worktree_remove"
     TAKEOVER = "takeover"
+    PAGE_CLOSE = "page_close"
 
 
 @dataclass(frozen=True)

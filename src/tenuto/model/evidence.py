@@ -170,7 +170,8 @@ class PageFacts:
     `composer` and `generating` are the extension's words. `approval` is the fingerprint of a card that waits. `error`
     is the class of an error that is shown, `stale` that it was seen together with generation. `foreign_turns` counts
     turns of the person since our last one began, `foreign_age` is how many seconds ago the last of them was seen.
-    `missing` are roles of the profile that were not found, or not surely. `changed_at` is when it was first seen to
+    `missing` are roles of the profile that were not found, or not surely. `ours`: the executor opened the page and
+    began its conversation, so that it may be closed. `changed_at` is when it was first seen to
     differ from before, `grew_at` when it was last seen to grow while it generated; None where nobody saw it.
     """
 
@@ -189,6 +190,7 @@ class PageFacts:
     foreign_age: float | None = None
     users: int = 0
     missing: tuple[str, ...] = ()
+    ours: bool = False
     digest: str | None = None
     changed_at: datetime | None = None
     grew_at: datetime | None = None

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, Final, assert_never
 
 from tenuto.model.ids import SHAPE, CommandId
-from tenuto.ports import Check, Halt, Order, Reply, Steer, TakeOver, Turn
+from tenuto.ports import Check, ClosePage, Halt, Order, Reply, Steer, TakeOver, Turn
 
 PROGRAM: Final = "program"
 """The adapter of a plain program, which is not said."""
@@ -45,6 +45,8 @@ def payload_of(order: Order) -> Mapping[str, object]:
             return {"type": "steer", "text": text, "target": target, "turn": turn}
         case Reply(target, request, allow, words):
             return {"type": "reply", "target": target, "request": request, "allow": allow, "words": words}
+        case ClosePage(identity):
+            return {"type": "close", "identity": identity}
         case TakeOver():
             raise NotAnOrder("a tool server is asked from here, never through another executor")
         case _ as never:
@@ -67,6 +69,8 @@ def order_of(payload: Mapping[str, object]) -> Order:
             if not isinstance(allow := payload.get("allow"), bool):
                 raise NotAnOrder("allow is no truth")
             return Reply(_target(payload), _text(payload, "request"), allow, _text(payload, "words"))
+        case "close":
+            return ClosePage(_text(payload, "identity"))
         case other:
             raise NotAnOrder(f"there is no order of type {str(other)[:64]!r}")
 

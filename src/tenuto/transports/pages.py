@@ -189,6 +189,7 @@ def facts_of(told: Mapping[str, object]) -> PageFacts:
         foreign_turns=_count(told, "foreign_turns"),
         users=_count(told, "users"),
         missing=_words(told.get("missing")),
+        ours=told.get("ours") is True,
         digest=_word(told, "digest"),
     )
 

@@ -18,7 +18,7 @@ from tenuto.model.command import Accepted, Armed, Command, CommandKind, Outcome,
 from tenuto.model.evidence import CommandFacts, Cut, Ending, Mark, Observation, Presence, Rank
 from tenuto.model.ids import CommandId
 from tenuto.model.work import Agent
-from tenuto.ports import Check, Halt, Order, Reply, Steer, TakeOver, Turn
+from tenuto.ports import Check, ClosePage, Halt, Order, Reply, Steer, TakeOver, Turn
 from tenuto.proof.simulation.laws import Laws
 from tenuto.proof.simulation.virtual import VirtualClock, VirtualLoop
 
@@ -291,6 +291,8 @@ class Hand:
                 return Unsent("there are no tool servers here")
             case Reply():
                 return Unsent("a program asks for no leave")
+            case ClosePage():
+                return Unsent("there are no pages here")
             case _ as never:
                 assert_never(never)
 

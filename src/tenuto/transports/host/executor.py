@@ -21,7 +21,7 @@ from tenuto.model.command import CommandKind as Kind
 from tenuto.model.evidence import CommandFacts, Mark, Observation, Presence, Rank
 from tenuto.model.ids import CommandId
 from tenuto.model.work import Agent
-from tenuto.ports import Check, Clock, Fuse, Halt, Order, Reply, Steer, TakeOver, Turn
+from tenuto.ports import Check, Clock, ClosePage, Fuse, Halt, Order, Reply, Steer, TakeOver, Turn
 from tenuto.transports import processes
 from tenuto.transports.host import carry, claim, environment, journal, lineage, objection, sight, whereabouts
 from tenuto.transports.host.bell import Bell, Deaths
@@ -162,6 +162,8 @@ class HostExecutor:
                     return Unsent("a tool server is asked by an executor of its own")
                 case Reply():
                     return Unsent("a plain program asks for no leave that it could be given")
+                case ClosePage():
+                    return Unsent("there are no pages here")
                 case _ as never:
                     assert_never(never)
         except Exception as error:  # noqa: BLE001 - at the edge an unexpected failure is Unknown, never an exception
