@@ -24,10 +24,10 @@ from tenuto.proof.stage import Stage
 from tenuto.transports import processes
 
 LIVES = 6
-LIFE = 15.0
+LIFE = 60.0
 """Seconds that one life may take."""
 
-LONGER = 45.0
+LONGER = 120.0
 """The same where an executor or a host in a process of its own comes and goes."""
 
 STRAGGLERS = 2.0
