@@ -38,4 +38,4 @@ def walk(worker: Worker, scenario: str) -> None:
     # Paths are not walked in lockstep: a few kills may find their point not passed this time, most must.
     reached = sum(result.reached for result in results)
     if reached < 0.8 * len(results):
-        raise TimeoutError(f"only {reached} of {len(results)} kills came to their point: the machine is too busy for it")
+        raise TimeoutError(f"only {reached} of {len(results)} kills came to their point: the machine is too busy")
