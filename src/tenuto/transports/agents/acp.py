@@ -126,8 +126,10 @@ class Acp:
             unknown = session is not None and error.code in (-32602, -32002, -32603)
             raise NotOpened(f"its session could not be opened: {error}", unknown=unknown) from None
         except (ConnectionError, TimeoutError):
+            mendable = await program.gave_up()
             await self.close(1.0)
-            raise NotOpened(f"it does not answer: {program.last_words() or 'it said nothing'}") from None
+            words = program.last_words() or "it said nothing"
+            raise NotOpened(f"it does not answer: {words}", mendable=mendable) from None
         except NotOpened:
             await self.close(1.0)
             raise

@@ -190,10 +190,11 @@ class Claude:
             async with asyncio.timeout(OPEN_WITHIN):
                 await self._greeted(program)
         except (ConnectionError, TimeoutError):
+            mendable = await program.gave_up()
             await self.close(1.0)
             words = program.last_words() or "it said nothing"
             unknown = "No conversation found" in words
-            raise NotOpened(f"its session could not be opened: {words}", unknown=unknown) from None
+            raise NotOpened(f"its session could not be opened: {words}", mendable=mendable, unknown=unknown) from None
         return name
 
     async def _greeted(self, program: Program) -> None:

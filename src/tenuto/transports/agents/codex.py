@@ -195,9 +195,10 @@ class Codex:
             await self.close(1.0)
             raise NotOpened(f"its thread could not be opened: {error}", unknown=session is not None) from None
         except (ConnectionError, TimeoutError):
+            mendable = await program.gave_up()
             await self.close(1.0)
             words = program.last_words() or "it said nothing"
-            raise NotOpened(f"its app-server does not answer: {words}") from None
+            raise NotOpened(f"its app-server does not answer: {words}", mendable=mendable) from None
         thread = made.get("thread")
         name = thread.get("id") if isinstance(thread, dict) else None
         if not isinstance(name, str) or (session is not None and name != session):

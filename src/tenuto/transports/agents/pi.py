@@ -187,9 +187,11 @@ class Pi:
             async with asyncio.timeout(OPEN_WITHIN):
                 name = await self._named(program)
         except (ConnectionError, TimeoutError):
+            mendable = await program.gave_up()
             await self.close(1.0)
             words = program.last_words() or "it said nothing"
-            raise NotOpened(f"its session could not be opened: {words}", unknown=UNKNOWN in words) from None
+            why, unknown = f"its session could not be opened: {words}", UNKNOWN in words
+            raise NotOpened(why, mendable=mendable, unknown=unknown) from None
         if session is not None and name != session:
             await self.close(1.0)
             raise NotOpened(f"it opened session {name} and not {session}")

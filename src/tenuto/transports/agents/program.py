@@ -147,6 +147,11 @@ class Program:
                 await process.wait()
         return process.returncode
 
+    async def gave_up(self) -> bool:
+        """Whether it ended by itself. One that was killed, or that only takes its time, may do better the next time."""
+        code = await self.code()
+        return code is not None and code >= 0
+
     def last_words(self) -> str:
         """The last line it printed on standard error, short and without secrets."""
         lines = [line for line in self._errors.held.decode("utf-8", "replace").splitlines() if line.strip()]
