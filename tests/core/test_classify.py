@@ -34,6 +34,12 @@ def case(snapshot: Snapshot, *looks: Observation, watched: Any = b.NOW - b.H) ->
     return classify.of(b.see(snapshot, *looks), watched, b.NOW)
 
 
+def away(since: Any, watched: Any = b.NOW - b.H) -> classify.Case:
+    """A turn whose executor could not be asked since then."""
+    seen = b.seen_of(b.ACKNOWLEDGED, Mark.ACCEPTED, UNKNOWN, UNKNOWN, unreachable="agent:far is not connected")
+    return classify.of(b.see(LIVE, seen), watched, b.NOW, since)
+
+
 def ago(seconds: int) -> str:
     return (b.NOW - seconds * b.S).isoformat()
 
@@ -55,6 +61,7 @@ WORLDS: tuple[tuple[str, Health, Confidence, classify.Case], ...] = (
     ("5", Health.RUNNING, Confidence.HIGH, case(LIVE, b.seen_of(b.ACKNOWLEDGED, Mark.ACCEPTED, ALIVE, ALIVE))),
     ("5b", Health.NEEDS_HUMAN, Confidence.MEDIUM,
      case(BOUND, b.tools(calls=(replace(b.CALL, state=CallState.ORPHANED),)))),
+    ("5c", Health.NEEDS_HUMAN, Confidence.HIGH, away(b.NOW - 600 * b.S)),
     ("6", Health.NEEDS_HUMAN, Confidence.HIGH, case(b.IDLE, b.workspace(None, WorkspaceKind.MISSING))),
     ("6b", Health.RECONCILING, Confidence.MEDIUM,
      case(BOUND, b.tools(state=None, defects=(Defect(Flaw.UNKNOWN_VERSION, "version 9"),)))),
@@ -200,3 +207,13 @@ def test_an_episode_goes_on_while_it_says_the_same() -> None:
     assert classify.episode(first, later).since == b.NOW
     other = classify.classify(case(b.IDLE))
     assert classify.episode(first, other) == other
+
+
+def test_an_executor_that_is_away_is_a_matter_for_a_person_only_after_the_longest_silence() -> None:
+    """And only as far as somebody looked: a supervisor that has just begun has not seen anybody stay away."""
+    assert classify.classify(away(b.NOW - 599 * b.S)).row == "13b"
+    assert classify.classify(away(b.NOW - b.H, watched=b.NOW - 599 * b.S)).row == "13b"
+    assert classify.classify(away(b.NOW - b.H, watched=None)).row == "13b"
+    said = classify.classify(away(b.NOW - b.H))
+    assert "agent:far is not connected" in said.why
+    assert f"tenuto command release {b.ACKNOWLEDGED.id} --verdict happened" in said.mend

@@ -205,7 +205,7 @@ class Paired:
         raise AssertionError([str(b) for b in (await self.desk.explain(task_id)).rungs])
 
 
-async def until(true: Callable[[], bool], within: float = 20.0) -> None:
+async def until(true: Callable[[], bool], within: float = 120.0) -> None:
     """Wait until something is true."""
     async with asyncio.timeout(within):
         while not true():  # noqa: ASYNC110 - what is waited for has no event of its own
@@ -281,7 +281,7 @@ async def paired(folder: Path, *, heartbeat: float = 20.0, fuse: Burning | None 
     ledger = open_registry(folder / "state" / "registry.sqlite3", clock, minter=minter)
     turns = Scripted()
     try:
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(180), asyncio.TaskGroup() as group:
             it = Paired(
                 folder, clock, minter, ledger, Executor(folder / "journal", clock, turns), turns, group, heartbeat
             )

@@ -33,6 +33,9 @@ class Case:
     signs: Mapping[str, Sign]
     watched_since: datetime | None
     now: datetime
+    #: Since when whoever carries the turn under way could not be asked, in every look; who that is.
+    away_since: datetime | None = None
+    away: str | None = None
 
     def is_(self, name: str, value: str = "true") -> bool:
         sign = self.signs.get(name)
@@ -142,6 +145,27 @@ def _living(case: Case) -> Living | None:
     if live is None:
         return None
     return next((f for f in case.findings if isinstance(f, Living) and f.command.attempt_id == live.id), None)
+
+
+def _away(case: Case) -> str | None:
+    """Whoever carries the turn has not come back for as long as silence may last at most."""
+    if case.away is None or case.away_since is None or case.watched_since is None:
+        return None
+    quiet = case.now - max(case.away_since, case.watched_since)
+    if quiet < case.snapshot.run.policy.suspect_hard:
+        return None
+    return f"its turn is under way where nobody can look: {case.away} and has not come back"
+
+
+def away(seen: Seen) -> str | None:
+    """Why whoever carries the turn under way cannot be asked about it; None where it can be."""
+    live = seen.snapshot.live
+    if live is None:
+        return None
+    if seen.apart is not None:
+        return f"{seen.apart} is not reached from here"
+    told = (f.away for f in seen.found.findings if isinstance(f, Living) and f.command.attempt_id == live.id)
+    return next((why for why in told if why is not None), None)
 
 
 def _orphan(case: Case) -> str | None:
@@ -277,6 +301,7 @@ def _nothing(case: Case) -> str | None:
 
 
 LOOK = "tenuto explain {task}; look at its conversation before anything is sent"
+GIVE_UP = "if what it did was looked at and it never comes back: tenuto command release {turn} --verdict happened"
 R, H, C = Row, Health, Confidence
 TABLE: tuple[Row, ...] = (
     R("1", _state(TaskState.COMPLETED), H.COMPLETED, C.HIGH),
@@ -290,6 +315,7 @@ TABLE: tuple[Row, ...] = (
     R("4", _plan_completed, H.CLAIMED, C.HIGH, "see whether the work is there: tenuto show {task}"),
     R("5", _working, H.RUNNING, C.HIGH),
     R("5b", _orphan, H.NEEDS_HUMAN, C.MEDIUM, "see whether its effect is there; then: tenuto tool unbind {task}"),
+    R("5c", _away, H.NEEDS_HUMAN, C.HIGH, f"start its executor again; {GIVE_UP}"),
     R("6", _directory, H.NEEDS_HUMAN, C.HIGH, "bring the directory back"),
     R("6b", _flawed, H.RECONCILING, C.MEDIUM, "tenuto explain {task}; or: tenuto tool unbind {task}"),
     R("7", _delivery, H.RECONCILING, C.HIGH, LOOK),
@@ -318,10 +344,9 @@ def classify(case: Case) -> Assessment:
     for row in TABLE:
         why = row.when(case)
         if why is not None:
-            task = case.snapshot.task
-            return Assessment(
-                row.health, row.confidence, row.number, why[:WHY], row.mend.format(task=task.id), case.now
-            )
+            task, sent = case.snapshot.task, case.snapshot.live_command
+            mend = row.mend.format(task=task.id, turn=sent.id if sent is not None else "COMMAND")
+            return Assessment(row.health, row.confidence, row.number, why[:WHY], mend, case.now)
     raise AssertionError("the last row of the table always holds")
 
 
@@ -329,7 +354,7 @@ def classify(case: Case) -> Assessment:
 WHY = 300
 
 
-def of(seen: Seen, watched_since: datetime | None, now: datetime) -> Case:
+def of(seen: Seen, watched_since: datetime | None, now: datetime, away_since: datetime | None = None) -> Case:
     """The case that a look at a task makes, with what was recorded of it before."""
     snapshot = seen.snapshot
     known = tuple(signs.newest_of(snapshot.sightings).values())
@@ -342,7 +367,7 @@ def of(seen: Seen, watched_since: datetime | None, now: datetime) -> Case:
         and (sighting.rank == Rank.REPORTED or not _of_tool(sighting.facts) or sighting.subject in bound)
     ]
     gathered = signs.gathered(still, seen.found.observations, snapshot.run.policy, now)
-    return Case(snapshot, seen.found.findings, gathered, watched_since, now)
+    return Case(snapshot, seen.found.findings, gathered, watched_since, now, away_since, away(seen))
 
 
 def _of_tool(facts: tuple[tuple[str, str], ...]) -> bool:

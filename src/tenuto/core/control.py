@@ -225,19 +225,31 @@ def request_checkpoint(snapshot: Snapshot, by: str, now: datetime, new: New) -> 
     return draft.commit()
 
 
-def release(snapshot: Snapshot, command: Command, by: str, *, happened: bool, now: datetime, new: New) -> Outcome:
-    """A person's verdict on a command that looking could not settle. It is never an acknowledgement."""
-    if command.state is not CommandState.AMBIGUOUS:
+def release(
+    snapshot: Snapshot, command: Command, by: str, *, happened: bool, now: datetime, new: New, unfollowed: bool = False
+) -> Outcome:
+    """A person's verdict on a command that looking could not settle. It is never an acknowledgement.
+
+    With `unfollowed` nobody can be asked what became of it: then the turn under way is released as well, whether it
+    was seen to begin or not. What still lives of it, if its executor ever comes back, is not joined by another turn.
+    """
+    live = snapshot.live
+    its_turn = unfollowed and command.kind is CommandKind.SEND and live is not None and live.id == command.attempt_id
+    begun = command.state is CommandState.ACKNOWLEDGED
+    if its_turn and begun and not happened:
+        return Because(Rung.UNRESOLVED, "its turn was seen to begin", "release it with the verdict that it happened")
+    if command.state is not CommandState.AMBIGUOUS and not (its_turn and (begun or command.open)):
         return Because(
             Rung.UNRESOLVED, f"the command is {command.state}, not ambiguous", "only an ambiguous command is released"
         )
-    live = snapshot.live
     draft = Draft(snapshot, now, new)
     verdict = "happened" if happened else "not happened"
-    draft.command(command, CommandEvent.RELEASED, released_by=by, verdict=verdict)
+    if not begun:
+        doubted = () if command.state is CommandState.AMBIGUOUS else (CommandEvent.DOUBTED,)
+        draft.command(command, *doubted, CommandEvent.RELEASED, released_by=by, verdict=verdict)
     if command.kind is CommandKind.STEER and not happened:
         settle.untaken(draft, command)
-    else:
+    elif not begun:
         draft.carried_on(command, DeliveryEvent.DELIVERED if happened else DeliveryEvent.UNSENT)
     if command.kind is CommandKind.SEND and live is not None and live.id == command.attempt_id:
         ended = draft.end_attempt(AttemptOutcome.RELEASED, detail=f"{verdict}, says {by}")

@@ -32,6 +32,7 @@ from tenuto.model.lifecycle import (
 )
 from tenuto.model.message import Message, MessageKind, MessagePolicy, Party
 from tenuto.model.snapshot import Snapshot
+from tenuto.model.varied import varied
 from tenuto.model.work import (
     Disposition,
     DispositionSource,
@@ -103,7 +104,7 @@ class Draft:
 
     def change(self, **fields: Any) -> None:
         """Change fields of the task."""
-        self.snapshot = replace(self.snapshot, task=replace(self.snapshot.task, **fields))
+        self.snapshot = varied(self.snapshot, task=varied(self.snapshot.task, **fields))
 
     def note(self, kind: FactKind, /, **data: Scalar) -> None:
         """Note a fact about the task."""
@@ -144,14 +145,14 @@ class Draft:
         if talk is None:
             return
         self.puts.append(tenancy.end(talk, self.now))
-        self.snapshot = replace(self.snapshot, conversation=None)
+        self.snapshot = varied(self.snapshot, conversation=None)
         self.note(FactKind.CONVERSATION_ENDED, conversation=talk.id, lease_number=talk.lease_number)
 
     def talk(self, changed: Conversation) -> None:
         """Write the holder's new value."""
-        row = replace(changed, revision=changed.revision + 1)
+        row = varied(changed, revision=changed.revision + 1)
         self.puts.append(row)
-        self.snapshot = replace(self.snapshot, conversation=row)
+        self.snapshot = varied(self.snapshot, conversation=row)
 
     # -- commands and attempts
 
@@ -164,11 +165,11 @@ class Draft:
             if event in SETTLED:
                 stamps["settled_at"] = self.now
                 self.frees.append(command.id)
-            command = replace(
+            command = varied(
                 command, revision=command.revision + 1, state=COMMAND.after(command.state, event), **stamps
             )
             if event is events[-1]:
-                command = replace(command, **fields)
+                command = varied(command, **fields)
             self.puts.append(command)
             self.note(
                 COMMAND_FACTS[event], command=command.id, kind=command.kind, detail=command.detail, late=command.late
@@ -184,14 +185,14 @@ class Draft:
         live = self.snapshot.live_command
         if live is not None and live.id == command.id:
             live = command
-        self.snapshot = replace(self.snapshot, commands=still_open, live_command=live)
+        self.snapshot = varied(self.snapshot, commands=still_open, live_command=live)
 
     def end_attempt(self, outcome: AttemptOutcome, **fields: Any) -> Attempt | None:
         """The live turn is over."""
         live = self.snapshot.live
         if live is None:
             return None
-        ended = replace(
+        ended = varied(
             live,
             revision=live.revision + 1,
             state=ATTEMPT.after(live.state, AttemptEvent.ENDED),
@@ -209,7 +210,7 @@ class Draft:
             signal=ended.signal,
             detail=ended.detail,
         )
-        self.snapshot = replace(self.snapshot, live=None, live_command=None, last=ended)
+        self.snapshot = varied(self.snapshot, live=None, live_command=None, last=ended)
         self.change(waiting_since=self.now)
         if self.task.terminal:
             for wait in self.snapshot.waits:
@@ -246,7 +247,7 @@ class Draft:
         row = wakes.added(self.snapshot, kind, reason, not_before, self.now, self.new, anyway=anyway, asked_by=asked_by)
         self.puts.append(row)
         others = tuple(w for w in self.snapshot.wakes if w.id != row.id)
-        self.snapshot = replace(self.snapshot, wakes=(*others, row))
+        self.snapshot = varied(self.snapshot, wakes=(*others, row))
         self.note(FactKind.WAKE_ADDED, kind=kind, reason=reason, anyway=row.anyway)
         self.look_now()
 
@@ -257,8 +258,8 @@ class Draft:
             if only_due and row.not_before > self.now and row.created_at <= self.now:
                 left.append(row)
                 continue
-            self.puts.append(replace(row, revision=row.revision + 1, consumed_at=self.now, consumed_by=attempt))
-        self.snapshot = replace(self.snapshot, wakes=tuple(left))
+            self.puts.append(varied(row, revision=row.revision + 1, consumed_at=self.now, consumed_by=attempt))
+        self.snapshot = varied(self.snapshot, wakes=tuple(left))
 
     def wait(
         self,
@@ -281,7 +282,7 @@ class Draft:
             attempt_id=attempt,
         )
         self.puts.append(row)
-        self.snapshot = replace(self.snapshot, waits=(*self.snapshot.waits, row))
+        self.snapshot = varied(self.snapshot, waits=(*self.snapshot.waits, row))
         self.note(FactKind.WAIT_OPENED, wait=row.id, kind=kind, question=question[:500])
         self.look_now()
         return row
@@ -291,12 +292,12 @@ class Draft:
         moved = replace(wait, revision=wait.revision + 1, until=until, question=question)
         self.puts.append(moved)
         others = tuple(w for w in self.snapshot.waits if w.id != wait.id)
-        self.snapshot = replace(self.snapshot, waits=(*others, moved))
+        self.snapshot = varied(self.snapshot, waits=(*others, moved))
 
     def close_wait(self, wait: Wait, by: str, answer: TextId | None = None) -> None:
         closed = replace(wait, revision=wait.revision + 1, closed_at=self.now, closed_by=by, answer=answer)
         self.puts.append(closed)
-        self.snapshot = replace(self.snapshot, waits=tuple(w for w in self.snapshot.waits if w.id != wait.id))
+        self.snapshot = varied(self.snapshot, waits=tuple(w for w in self.snapshot.waits if w.id != wait.id))
         self.note(FactKind.WAIT_CLOSED, wait=wait.id, by=by)
 
     def message(
@@ -335,7 +336,7 @@ class Draft:
         )
         self.puts.append(row)
         if policy is not MessagePolicy.RECORD_ONLY:
-            self.snapshot = replace(self.snapshot, messages=(*self.snapshot.messages, row))
+            self.snapshot = varied(self.snapshot, messages=(*self.snapshot.messages, row))
         self.note(FactKind.MESSAGE_STORED, message=row.id, kind=kind, sender=sender)
         return row
 
@@ -356,7 +357,7 @@ class Draft:
         rest = tuple(m for m in self.snapshot.messages if m.id != message.id)
         if moved.settled_at is None:
             rest = (*rest, moved)
-        self.snapshot = replace(self.snapshot, messages=tuple(sorted(rest, key=lambda m: (m.created_at, m.id))))
+        self.snapshot = varied(self.snapshot, messages=tuple(sorted(rest, key=lambda m: (m.created_at, m.id))))
         kinds = {
             DeliveryEvent.CARRIED: FactKind.MESSAGE_CARRIED,
             DeliveryEvent.DELIVERED: FactKind.MESSAGE_DELIVERED,
@@ -389,7 +390,7 @@ class Draft:
         task = self.snapshot.task
         if task == self.before.task and not self.puts and not self.facts and key is None:
             return None
-        row = replace(task, revision=self.before.task.revision + 1)
+        row = varied(task, revision=self.before.task.revision + 1)
         return Commit(
             puts=(row, *self.puts),
             facts=tuple(self.facts),

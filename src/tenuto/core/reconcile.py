@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
@@ -75,7 +74,10 @@ def reconcile(
                 command = commands.get(facts.command_id)
                 if command is not None and command.kind is not CommandKind.TAKEOVER:
                     over = snapshot.live is None or snapshot.live.id != command.attempt_id
-                    findings.extend(of_command(command, facts, observation, over=over))
+                    if over and command == snapshot.released and command.state is CommandState.ACKNOWLEDGED:
+                        findings.extend(_given_up(command, facts, observation))
+                    else:
+                        findings.extend(of_command(command, facts, observation, over=over))
                     findings.extend(permission.findings(snapshot, command, facts))
                     findings.extend(_named(snapshot, command, facts))
             case WorkspaceFacts() as facts:
@@ -98,8 +100,8 @@ def reconcile(
     findings.extend(trust.flaws(snapshot, looked, now))
     members = fence_members(snapshot, workspace, tools, page)
     kept = tuple(observation for observation in looked if signs.said(observation))
-    found = Reconciliation(tuple(findings), digest_of(members), members, workspace, acceptance, tuple(tools), kept, page)
-    return replace(found, cards=_cards(snapshot, looked))
+    seen = tuple(tools), kept, page, _cards(snapshot, looked)
+    return Reconciliation(tuple(findings), digest_of(members), members, workspace, acceptance, *seen)
 
 
 def _cards(snapshot: Snapshot, looked: tuple[Observation, ...]) -> tuple[Asking, ...] | None:
@@ -260,6 +262,11 @@ def _after_verdict(command: Command, facts: CommandFacts, seen: Observation) -> 
     if Presence.ALIVE in (facts.performer, facts.agent):
         return (*late, Living(command, orphaned=facts.performer is not Presence.ALIVE))
     return late
+
+
+def _given_up(command: Command, facts: CommandFacts, seen: Observation) -> tuple[Finding, ...]:
+    """Its turn was seen to begin, and ended by a verdict because nobody could be asked any more."""
+    return () if seen.rank is Rank.REPORTED else _after_verdict(command, facts, seen)
 
 
 def _bound(command: Command, facts: CommandFacts, seen: Observation) -> bool:

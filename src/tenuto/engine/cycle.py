@@ -376,7 +376,8 @@ class Cycle:
             return snapshot
         for command in self._ledger.commands(LOOK_BACK, task_id=snapshot.task.id):
             if command.attempt_id == last.id and command.kind is CommandKind.SEND:
-                if command.state is not CommandState.RELEASED and not command.late:
+                given_up = last.outcome is AttemptOutcome.RELEASED and command.state is CommandState.ACKNOWLEDGED
+                if command.state is not CommandState.RELEASED and not command.late and not given_up:
                     break
                 known = {message.id for message in snapshot.messages}
                 riders = tuple(

@@ -27,6 +27,7 @@ from tenuto.engine.reading import EVERY, LISTED, Explained, Shown
 from tenuto.engine.spawning import Source, Spawn, Spawning
 from tenuto.engine.supervising import Supervision
 from tenuto.engine.tokens import Tokens, Wanted
+from tenuto.engine.unfollowed import unfollowed
 from tenuto.engine.writing import TRIES, Writing
 from tenuto.model.change import Commit
 from tenuto.model.decision import Because
@@ -704,13 +705,20 @@ class Desk(Writing):
         """Give a verdict on an ambiguous command, with a name on it."""
         caller.must_operate()
         command = self.command(CommandId(self.resolve("command", given)))
+        alone = await unfollowed(self._executors, command)
         return await self._one(
             caller,
             f"release {command.id} {happened}",
             command.task_id,
             key,
             lambda seen, now: control.release(
-                seen, self.command(command.id), by or caller.name, happened=happened, now=now, new=self._mint.new
+                seen,
+                self.command(command.id),
+                by or caller.name,
+                happened=happened,
+                now=now,
+                new=self._mint.new,
+                unfollowed=alone,
             ),
         )
 

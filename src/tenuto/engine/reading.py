@@ -228,7 +228,8 @@ class Reading:
         intent = type(decision.intent).__name__ if decision.intent is not None else None
         if not rungs and decision.because is not None:
             rungs = (decision.because,)
-        case = classify.of(seen, self._cycle.watch.since(task_id), now)
+        watch = self._cycle.watch
+        case = classify.of(seen, watch.since(task_id), now, watch.away_since(task_id))
         health = classify.episode(snapshot.task.health, classify.classify(case))
         return Explained(snapshot.task, rungs, intent, now, health, classify.clocks(case))
 

@@ -118,7 +118,8 @@ class Supervision:
         """Look at a task now and judge it; nothing is written."""
         seen = await self._look(task_id)
         now = self._clock.now()
-        case = classify.of(seen, self._cycle.watch.since(task_id), now)
+        watch = self._cycle.watch
+        case = classify.of(seen, watch.since(task_id), now, watch.away_since(task_id))
         return Evidence(
             task_id=task_id,
             health=classify.episode(seen.snapshot.task.health, classify.classify(case)),

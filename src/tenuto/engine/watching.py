@@ -22,6 +22,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._looked: dict[TaskId, tuple[datetime, datetime]] = {}
+        self._away: dict[TaskId, datetime] = {}
 
     def looked(self, task_id: TaskId, now: datetime) -> datetime:
         """Note a look; since when there was no break. A clock that went back begins anew."""
@@ -35,9 +36,19 @@ class Watch:
         """The health of a task at this look; one that goes on keeps its episode."""
         task = seen.snapshot.task
         since = self.looked(task.id, now)
+        if classify.away(seen) is None or now < self._away.get(task.id, now):
+            self._away.pop(task.id, None)
+        if classify.away(seen) is not None:
+            self._away.setdefault(task.id, now)
+        case = classify.of(seen, since, now, self._away.get(task.id))
         if task.terminal:
             self._looked.pop(task.id, None)
-        return classify.episode(task.health, classify.classify(classify.of(seen, since, now)))
+            self._away.pop(task.id, None)
+        return classify.episode(task.health, classify.classify(case))
+
+    def away_since(self, task_id: TaskId) -> datetime | None:
+        """Since when whoever carries a task's turn could not be asked, in every look."""
+        return self._away.get(task_id)
 
     def since(self, task_id: TaskId) -> datetime | None:
         """Since when a task was looked at without a break."""

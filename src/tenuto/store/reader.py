@@ -52,6 +52,10 @@ from tenuto.store.retention import Overdue, overdue
 from tenuto.store.rows import Cell, Shape, at, moment, read_document
 
 R = TypeVar("R")
+#: Rows that are looked at all the time and seldom change, and how many of each kind are kept as they were loaded.
+OFTEN = ("registry", "run", "task", "conversation", "attempt", "command", "wait", "wake", "sample", "sighting")
+KEPT = 256
+Kept = dict[str, dict[tuple[Any, ...], Any]]
 #: The most settled checks and interrupts that a snapshot carries.
 SIDE_COMMANDS = 8
 #: The most undelivered messages that a snapshot carries; a prompt cannot hold more.
@@ -333,6 +337,8 @@ class TableReader:
         self._mine = threading.local()
         self._connections: list[Connection] = []
         self._lock = threading.Lock()
+        #: Rows that were loaded for a snapshot, by their cells: most are the same at the next one.
+        self._kept: Kept = {name: {} for name in OFTEN}
 
     def registry(self) -> Registry:
         found = self._one(tables.REGISTRY, _REGISTRY)
@@ -652,7 +658,7 @@ class TableReader:
         try:
             connection = self._begun()
             try:
-                yield Look(connection, self._sql)
+                yield Look(connection, self._sql, self._kept)
             finally:
                 self._dialect.rollback(connection)
         except self._dialect.failure as error:
@@ -689,19 +695,35 @@ class TableReader:
 class Look:
     """Statements run on one open read transaction."""
 
-    def __init__(self, connection: Connection, texts: Texts) -> None:
+    def __init__(self, connection: Connection, texts: Texts, kept: Kept) -> None:
         self.connection = connection
         self._sql = texts
+        self._kept = kept
 
     def cells(self, statement: Executable, **cells: Cell) -> list[Any]:
         return self._run(statement, cells).fetchall()
 
     def one(self, shape: Shape[R], statement: Executable, **cells: Cell) -> R | None:
         found = self._run(statement, cells).fetchone()
-        return None if found is None else shape.load(found)
+        return None if found is None else self._loaded(shape, found)
 
     def all(self, shape: Shape[R], statement: Executable, **cells: Cell) -> tuple[R, ...]:
-        return tuple(map(shape.load, self._run(statement, cells).fetchall()))
+        return tuple([self._loaded(shape, found) for found in self._run(statement, cells).fetchall()])
+
+    def _loaded(self, shape: Shape[R], cells: tuple[Any, ...]) -> R:
+        """The row of these cells: the same value as the last time, where it is of a kind that is looked at often.
+
+        Rows are values and nobody changes them, so one may be given out many times.
+        """
+        kept = self._kept.get(shape.name)
+        if kept is None:
+            return shape.load(cells)
+        row: R | None = kept.get(cells)
+        if row is None:
+            if len(kept) >= KEPT:
+                kept.clear()
+            row = kept[cells] = shape.load(cells)
+        return row
 
     def _run(self, statement: Executable, cells: Mapping[str, Cell]) -> Cursor:
         sentence = self._sql.of(statement)

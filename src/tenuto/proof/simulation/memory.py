@@ -59,6 +59,13 @@ class Memory(Sqlite):
     def begin(self, connection: Connection) -> None:
         connection.execute("BEGIN")
 
+    def begin_read(self, connection: Connection) -> None:
+        """Nobody writes while somebody looks: there is one thread, and no look waits for anything."""
+
+    def rollback(self, connection: Connection) -> None:
+        if self.connection.in_transaction:
+            super().rollback(connection)
+
     def commit(self, connection: Connection) -> None:
         if self.full:
             raise StorageFull("the simulated disk is full")

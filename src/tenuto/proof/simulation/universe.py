@@ -14,7 +14,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 
 from tenuto.engine.cycle import Cycle, Surroundings
@@ -103,6 +103,20 @@ class WatchedLedger(TableLedger):
         self._laws = laws
         self._writing: Commit | None = None
         self._fuse = fuse
+        self._registry = dialect.connection
+        self._changes = -1
+        self._due: datetime | None = None
+
+    def next_due(self) -> datetime | None:
+        """Asked anew when a row of the registry was changed, by whomever."""
+        if self._changes != self._registry.total_changes:
+            self._changes = self._registry.total_changes
+            self._due = super().next_due()
+        return self._due
+
+    def due(self, now: datetime, limit: int) -> tuple[TaskId, ...]:
+        first = self.next_due()
+        return super().due(now, limit) if first is not None and first <= now else ()
 
     async def commit(self, commit: Commit) -> Result:
         if self._fuse.dead:

@@ -54,10 +54,14 @@ class VirtualClock:
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
         self.wrong_by = timedelta(0)
+        self._shown: tuple[float, timedelta, datetime] = (0.0, timedelta(0), BEGINNING)
 
     def now(self) -> datetime:
-        """What the wall clock shows."""
-        return BEGINNING + timedelta(seconds=self._loop.time()) + self.wrong_by
+        """What the wall clock shows; asked many times in one moment, and made once."""
+        time, wrong_by = self._loop.time(), self.wrong_by
+        if self._shown[0] != time or self._shown[1] is not wrong_by:
+            self._shown = (time, wrong_by, BEGINNING + timedelta(seconds=time) + wrong_by)
+        return self._shown[2]
 
     def monotonic(self) -> float:
         """Seconds that never go back."""
