@@ -209,8 +209,8 @@ class Reconciliation:
     """Findings about one task, and the fence over the members that were looked at (no times, no counters).
 
     `tools` are the sessions that work for the task, `observations` what is worth keeping of the look. `page`
-    is what the conversation's page shows, where somebody could be asked. `cards` are what a turn in a page waits before,
-    None where that cannot be told.
+    is what the conversation's page shows, where somebody could be asked. `cards` are what a turn in a page waits
+    before, None where that cannot be told.
     """
 
     findings: tuple[Finding, ...]

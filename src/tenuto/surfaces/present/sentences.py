@@ -23,7 +23,7 @@ SENTENCES: Mapping[FactKind, str] = {
     FactKind.CLOCK_WENT_BACK: "the clock went back from {from} to {to}",
     FactKind.RUN_CREATED: "the run was made: {title}",
     FactKind.RUN_CHANGED: "the run's policy was changed",
-    FactKind.RUN_DEAD_MAN: "{by} saw every chat of the run silent, and so did we: {tasks} of its tasks are looked after",
+    FactKind.RUN_DEAD_MAN: "{by} saw every chat of the run silent, and so did we: {tasks} tasks are looked after",
     FactKind.RUN_DEAD_MAN_REFUSED: "{by} saw every chat of the run silent; nothing is done, because {why}",
     FactKind.RUN_STOPPED: "the run was stopped, by {by}",
     FactKind.TASK_CREATED: "the task was made: {title}",
