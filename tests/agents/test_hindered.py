@@ -131,7 +131,7 @@ def test_br_082_all_tasks_of_the_account_wait_for_the_reset_and_go_on_once_each(
 
 def test_an_overloaded_service_is_tried_again_and_is_no_limit(tmp_path: Path) -> None:
     down, watched = Fail(529, body=OVERLOADED), threading.Event()
-    steps = [down, Wait(until=watched), down, Say(DONE)]
+    steps: list[Step] = [down, Wait(until=watched), down, Say(DONE)]
     with staged(tmp_path, "claude", steps, CLAUDE_CODE_MAX_RETRIES="1") as (stage, model, tasks):
         stage.named = ("CLAUDE_CODE_MAX_RETRIES",)
         tasks.append(task := stage.run())
