@@ -7,12 +7,15 @@ from collections.abc import Iterator
 import pytest
 from tests.extension.browsers import until
 from tests.extension.chats import Chats, answering, chats
-from tests.support.lab import Past
+from tests.support.lab import Answer, Past
 
 pytestmark = pytest.mark.timeout(600)
 
 
 both = pytest.mark.parametrize("world", ["chromium", "firefox"], indirect=True)
+either = pytest.mark.parametrize("world", ["chromium", pytest.param("firefox", marks=pytest.mark.prove)], indirect=True)
+"""In one family in everyday runs, in both in long ones."""
+
 one = pytest.mark.parametrize("world", ["chromium"], indirect=True)
 """What hangs on the supervisor and the site, and not on the browser's family."""
 
@@ -28,6 +31,7 @@ def it(world: Chats) -> Iterator[Chats]:
     world.lab.reset()
     yield world
     world.judge()
+    world.leave_nothing()
 
 
 @both
@@ -40,12 +44,13 @@ def test_a_task_is_driven_to_its_end_in_one_conversation(it: Chats) -> None:
     assert len({turn.conversation for turn in turns}) == 1
     (talk,) = it.shown(task)["conversations"]
     assert talk["identity"] == it.lab.conversation_url(turns[0].conversation)
-    assert talk["identity"] in it.home.json("executor", "list")["executors"][0]["conversations"]
     assert it.lab.posts() == 3
+    until("its page to be closed", lambda: it.commands(task, "page_close"))
+    until("the close to be seen", lambda: it.commands(task, "page_close")[0]["state"] == "acknowledged")
+    assert not any(turns[0].conversation in tab for tab in it.browser.tabs())
 
 
-@pytest.mark.prove
-@both
+@either
 def test_the_background_is_ended_in_mid_turn_and_the_turn_is_seen_to_its_end(it: Chats) -> None:
     it.lab.answers(answering(2, pieces=30, pace=0.1))
     task = it.run("Work while the background is ended.")
@@ -95,7 +100,6 @@ def test_who_is_logged_out_is_asked_and_no_turn_is_spent(it: Chats) -> None:
     assert it.ends(task) == "completed"
 
 
-@pytest.mark.prove
 @one
 def test_an_adopted_chat_that_is_full_is_left_for_a_fresh_one(it: Chats) -> None:
     words = "You've reached the maximum length for this conversation, but you can keep talking in a new chat."
@@ -109,7 +113,6 @@ def test_an_adopted_chat_that_is_full_is_left_for_a_fresh_one(it: Chats) -> None
     assert "Go on with the work" in turn.text
 
 
-@pytest.mark.prove
 @one
 def test_a_chat_that_is_there_is_adopted_and_gone_on_with(it: Chats) -> None:
     identity = it.lab.seed([Past("user", "one"), Past("assistant", "two")])
@@ -120,9 +123,11 @@ def test_a_chat_that_is_there_is_adopted_and_gone_on_with(it: Chats) -> None:
     assert it.ends(task) == "completed"
     (turn,) = it.accepted_of(task)
     assert turn.conversation == identity
+    until("the task to rest", lambda: it.shown(task)["task"]["look_at"] is None)
+    assert it.commands(task, "page_close") == []  # it is a person's chat, whoever opened its page
+    assert any(identity in tab for tab in it.browser.tabs())
 
 
-@pytest.mark.prove
 @one
 def test_the_supervisor_is_killed_in_mid_turn_and_comes_back(it: Chats) -> None:
     it.lab.answers(answering(2, pieces=40, pace=0.1))
@@ -134,8 +139,7 @@ def test_the_supervisor_is_killed_in_mid_turn_and_comes_back(it: Chats) -> None:
     assert len(it.accepted_of(task)) == 2
 
 
-@pytest.mark.prove
-@both
+@either
 def test_the_browser_is_killed_in_mid_turn_and_begins_again(it: Chats) -> None:
     it.lab.answers(answering(2, pieces=60, pace=0.1))
     task = it.run("Work while the browser is killed.")
@@ -146,3 +150,36 @@ def test_the_browser_is_killed_in_mid_turn_and_begins_again(it: Chats) -> None:
     until("the extension", it.connected)
     assert it.ends(task) == "completed"
     assert len(it.accepted_of(task)) == 2
+
+
+@one
+def test_words_are_put_into_a_turn_under_way_and_acknowledged_by_it(it: Chats) -> None:
+    done = answering(1)
+    it.lab.answers(lambda prompt: done(prompt) if "Mind the gap." in prompt else Answer("First I look around. " * 20))
+    it.lab.fault("stall")
+    task = it.run("Take what is said in between.")
+    it.lab.wait_accepted(1)
+    until("the turn", lambda: [one["state"] for one in it.commands(task)] == ["acknowledged"])
+    it.home.tenuto(
+        "message", "send", task, "--policy", "steer_now", "--key", "words-1", "--file", "-", text="Mind the gap."
+    )
+    turns = it.lab.wait_accepted(2)
+    assert [turn.steer for turn in turns] == [False, True]
+    assert "Mind the gap." in turns[1].text
+    assert turns[0].conversation == turns[1].conversation
+    assert it.ends(task) == "completed"
+    assert [one["state"] for one in it.commands(task, "steer")] == ["acknowledged"]
+    assert len(it.commands(task)) == 1
+
+
+@one
+def test_a_card_in_mid_turn_is_its_persons_and_nothing_is_pressed(it: Chats) -> None:
+    it.lab.answers(answering(1))
+    it.lab.fault("approval", cards=1)
+    task = it.run("Wait for leave.")
+    asked = "asks for approval"
+    until("the question", lambda: any(row["task"] == task and asked in row["question"] for row in it.attention()))
+    assert it.state(task) == "active"
+    it.lab.approve()
+    assert it.ends(task) == "completed"
+    assert not any(row["task"] == task for row in it.attention())
