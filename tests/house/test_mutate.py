@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import random
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -66,3 +67,34 @@ def test_each_kind_of_change(mutate: ModuleType, tmp_path: Path, before: str, ki
     path.write_text(before)
     (mutant,) = [each for each in mutate.mutants_of(path) if each.kind == kind]
     assert after in mutate.mutated(path, mutant)
+
+
+def test_a_sample_has_some_of_every_module(mutate: ModuleType) -> None:
+    every = [mutant for path in sorted(mutate.CORE.glob("*.py")) for mutant in mutate.mutants_of(path)]
+    drawn = mutate.drawn(every, 150, 3)
+    assert len({mutant.name for mutant in drawn}) == 150
+    assert {mutant.module for mutant in drawn} == {mutant.module for mutant in every}
+    assert drawn == mutate.drawn(every, 150, 3)
+
+
+def test_a_change_is_put_into_functions_that_are_there(mutate: ModuleType) -> None:
+    """In a process of its own, since it stays there: a method, a nested function and a table's lambda are changed."""
+    script = """
+import sys
+sys.path.insert(0, {scripts!r})
+import mutate
+from datetime import timedelta
+from tenuto.core import caps, classify
+from tenuto.model.lifecycle import TaskState
+every = {{one.name: one for path in mutate.CORE.glob('*.py') for one in mutate.mutants_of(path)}}
+assert caps._spelled('max-live', timedelta(hours=2)) == '2 h'
+assert mutate.put_in(every['caps:_spelled:number:1']) == 1
+assert caps._spelled('max-live', timedelta(hours=2)) != '2 h'
+assert mutate.put_in(every['classify:_state:compare:1']) > 1, 'every row of the table has one of its own'
+assert mutate.put_in(every['draft:wake:truth:1']) == 0, 'a default is in no body'
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", script.format(scripts=str(TOP / "scripts"))],
+        capture_output=True, text=True, check=False, cwd=TOP, timeout=300,
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr

@@ -25,6 +25,8 @@ Check = Callable[[Seen, datetime], Because | None]
 
 #: How soon a tool server's records are looked at again while something of them holds a task.
 TOOL_LOOK = timedelta(seconds=15)
+#: The longest time between two looks at a turn under way, however long it has gone on.
+LIVING_LOOK = timedelta(seconds=10)
 #: Whoever waits for a slot hears of one that is free; this is how long a ring that was lost is not noticed.
 SLOT_LOOK = timedelta(seconds=30)
 
@@ -119,8 +121,13 @@ def live(seen: Seen, now: datetime) -> Because | None:
 
 
 def next_living_look(seen: Seen, now: datetime) -> datetime:
-    """When a turn under way is looked at again without a ring: soon, or when a checkpoint of it is due."""
-    soonest = now + seen.snapshot.run.policy.look_at_living_turn
+    """When a turn under way is looked at again without a ring, or when a checkpoint of it is due.
+
+    A long turn is looked at less often: a ring that was lost may cost as long a share of it as of a short one.
+    """
+    live = seen.snapshot.live
+    age = now - live.live_at if live is not None and live.live_at is not None else timedelta(0)
+    soonest = now + max(seen.snapshot.run.policy.look_at_living_turn, min(age / 30, LIVING_LOOK))
     checkpoint = wake.checkpoint_at(seen.snapshot, now)
     return min(soonest, checkpoint) if checkpoint is not None else soonest
 
