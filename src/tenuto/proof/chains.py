@@ -71,7 +71,8 @@ async def phases(person: Person) -> None:
         left = any(one.state is WorktreeState.READY for one in person.desk.chains.worktrees(chain))
         return now.state is not ChainState.OPEN and not left and quiet(person)
 
-    await until(person, over, lambda: _merged(person, chain))
+    merged: set[str] = set()
+    await until(person, over, lambda: _merged(person, chain, merged))
     judged(person, chain)
     kept = [one for one in person.desk.chains.worktrees(chain) if one.state is not WorktreeState.GONE]
     if kept or not all(one.state is PhaseState.MERGED for one in person.desk.chains.phases(chain)):
@@ -109,20 +110,25 @@ async def until(person: Person, over: Callable[[], bool], meanwhile: Callable[[]
         await asyncio.sleep(BREATH)
 
 
-async def _merged(person: Person, chain: ChainId) -> None:
-    """Record the pull request of a branch that was pushed, and merge it by moving the base to it."""
+async def _merged(person: Person, chain: ChainId, merged: set[str]) -> None:
+    """Record the pull request of a branch that was pushed, and merge it by moving the base to it, once in a life.
+
+    It is done beside the supervisor, whose own looks share this process.
+    """
     for link in person.desk.chains.links(chain):
         tree = next((one for one in person.desk.chains.worktrees(chain) if one.task_id == link.task_id), None)
         bare = f"--git-dir={person.stage.home / 'bare.git'}"
-        if tree is None or link.recorded_at is not None:
+        if tree is None or link.recorded_at is not None or tree.branch in merged:
             continue
-        head = git(person.stage, bare, "rev-parse", "--verify", "--quiet", f"refs/heads/{tree.branch}")
+        asked = ("rev-parse", "--verify", "--quiet", f"refs/heads/{tree.branch}")
+        head = await asyncio.to_thread(git, person.stage, bare, *asked)
         if head:
             try:
                 await person.desk.chains.open_phase(OPERATOR, link.task_id, Opening(link.position))
             except (Refused, Mistake):
                 continue
-            git(person.stage, bare, "update-ref", "refs/heads/main", head)
+            await asyncio.to_thread(git, person.stage, bare, "update-ref", "refs/heads/main", head)
+            merged.add(tree.branch)
 
 
 def _chain(person: Person, chain: ChainId) -> Chain:
