@@ -52,3 +52,76 @@ def test_what_was_held_stays_so(lab: Lab, page: Page) -> None:
     held = {"tell": "held", "why": "not_seen", "reason": "no turn was seen"}
     came = played(lab, page, {"tell": "composing"}, {"tell": "begun"}, held, REFUSED)
     assert (came["mark"], came["said"]) == ("begun", ["begun", "unknown"])
+
+
+CLOSING = """async (given) => {
+  globalThis.browser = { tabs: {} };
+  const { Journal } = await import('/__extension__/background/journal.js');
+  const { Hands } = await import('/__extension__/background/hands.js');
+  const journal = await Journal.open({ name: `closing ${Math.random()}` });
+  const url = 'https://chat.example/c/1';
+  const said = [];
+  let open = true;
+  const quiet = { generating: 'no', composer: 'empty', foreign_turns: 0, typing: false, approval: null, error: null };
+  const pages = {
+    epochs: new Map([[7, 'e1']]), session: async () => 's',
+    own: async () => (given.own && open ? 7 : null), count: async () => given.tabs,
+    get: async () => (open ? { id: 7, url } : null),
+    find: async () => (open ? { tab: { id: 7, url }, ours: true } : null),
+    close: async () => { if (given.obeys) open = false; },
+    order: async () => ({ facts: { ...quiet, ...given.facts } }),
+  };
+  const hands = new Hands(journal, pages);
+  hands.link = {
+    epoch: 1, connected: async () => given.led, send: (frame) => { said.push(frame); }, tellServing: () => {},
+  };
+  const conversation = given.adopted ? url : 'lab:t/1';
+  await journal.claim({ command: 'c0', epoch: 1, kind: 'send', conversation, url, profile: 'p', marker: 'm' });
+  await journal.keepProfile({}, 'p');
+  for (const mark of given.marks) await journal.mark('c0', mark, {});
+  const frame = { frame: 'command', command: 'c1', kind: 'page_close', epoch: 1, task: 't', marker: 'n',
+    conversation: { id: 'v', identity: url }, payload: { type: 'close', identity: url } };
+  if (given.dies) {
+    await journal.claim({ command: 'c1', epoch: 1, kind: 'page_close', tab: 7, url });
+    await journal.mark('c1', 'begun', {});
+    open = given.dies === 'before';
+  } else {
+    await hands.take(frame);
+    await hands.take(frame);
+  }
+  const { mark, reason } = await hands.look('c1');
+  return { mark, open, said, reason: String(reason) };
+}"""
+CLOSES: dict[str, Any] = {
+    "own": True, "tabs": 2, "obeys": True, "led": True, "adopted": False, "marks": ["begun", "accepted", "ended"],
+    "facts": {}, "dies": None,
+}  # fmt: skip
+
+
+def closed(lab: Lab, page: Page, **given: Any) -> dict[str, Any]:
+    page.goto(lab.url("/__blank__"))
+    outcome: dict[str, Any] = page.evaluate(CLOSING, {**CLOSES, **given})
+    return outcome
+
+
+def test_a_page_of_ours_is_closed_once_and_said_so(lab: Lab, page: Page) -> None:
+    came = closed(lab, page)
+    assert (came["mark"], came["open"]) == ("ended", False)
+    assert came["said"] == ["received", "begun", "accepted", "ended", "unknown"]
+
+
+def test_no_other_page_is_closed_and_none_without_a_supervisor(lab: Lab, page: Page) -> None:
+    """A person's, an adopted one, the last of its browser, one in use, one with a turn under way, one that stays."""
+    for given in (
+        {"own": False}, {"adopted": True}, {"tabs": 1}, {"marks": ["begun", "accepted"]}, {"led": False},
+        {"facts": {"composer": "foreign"}}, {"facts": {"typing": True}}, {"facts": {"foreign_turns": 1}},
+        {"facts": {"generating": "yes"}}, {"obeys": False},
+    ):  # fmt: skip
+        came = closed(lab, page, **given)
+        assert (came["mark"], came["open"]) == ("failed", True), given
+        assert "before it began" not in came["reason"], came
+
+
+def test_a_closing_whose_background_died_is_told_by_what_is_there(lab: Lab, page: Page) -> None:
+    assert closed(lab, page, dies="after")["mark"] == "ended"
+    assert closed(lab, page, dies="before")["mark"] == "failed"
