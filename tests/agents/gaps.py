@@ -28,7 +28,7 @@ from tenuto.transports.agents.adapters import ADAPTERS
 from tenuto.transports.agents.channel import Start
 
 CODEX = ("-c", "approval_policy='\"never\"'", "-c", "sandbox_mode='\"danger-full-access\"'")
-NAMES = ("claude", "codex", "gemini", "opencode")
+NAMES = ("claude", "codex", "gemini", "pi", "opencode")
 
 
 def under_a_supervisor(folder: Path, name: str, turns: int) -> list[float]:
