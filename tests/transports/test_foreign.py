@@ -175,6 +175,57 @@ def test_a_registry_keeps_its_name_when_its_file_moves_and_grows(tmp_path: Path)
     assert other.read().name != name
 
 
+# -- Kookr
+
+
+def kookr_task(origin: str, cwd: Path, **more: Any) -> dict[str, Any]:
+    at = "2026-07-01T12:00:00.000Z"
+    told = {"id": origin, "prompt": f"do {origin}", "cwd": str(cwd), "status": "inProgress", "name": f"Do {origin}"}
+    return told | {"agentType": "claude", "sessions": [], "createdAt": at, "updatedAt": at} | more
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_tasks_of_kookr_are_recognised_and_what_is_open_is_read(tmp_path: Path, version: int) -> None:
+    path = tmp_path / ".kookr" / "tasks.json"
+    path.parent.mkdir()
+    rows = [
+        kookr_task("run", tmp_path, sessions=[{"tmuxSession": "kookr-1"}, {"tmuxSession": "kookr-2"}]),
+        kookr_task("wait", tmp_path, status="pending"),
+        kookr_task("new", tmp_path, status="open", name=None),
+        kookr_task("done", tmp_path, status="completed"),
+        kookr_task("stopped", tmp_path, status="terminated"),
+        kookr_task("gone", tmp_path / "nowhere"),
+        kookr_task("twin", tmp_path),
+        kookr_task("twin", tmp_path, prompt="another"),
+    ]
+    tree: Any = rows if version == 1 else {"version": 2, "lifetimeSpendUsd": 1.5, "tasks": rows}
+    path.write_text(json.dumps(tree))
+    before = path.read_bytes()
+    (found,) = looking.at(tmp_path, None)
+    assert found.kind == "Kookr tasks"
+    assert taken(found.items) == ["run", "wait", "new"]
+    run = next(item for item in found.items if item.origin == "run")
+    assert (run.place, run.title, dict(run.facts)) == ("kookr-2", "Do run", {"state": "inProgress", "workers": "2"})
+    assert run.seen_at is not None
+    assert set(left(found)) == {"stopped", "gone", "twin"}
+    assert "tried again" in left(found)["stopped"]
+    rows.append(kookr_task("later", tmp_path, createdAt="2026-07-02T12:00:00.000Z"))
+    moved = tmp_path / "moved.json"
+    moved.write_text(json.dumps(tree))
+    assert looking.of_file(moved).name == found.name, "it keeps its name when it moves and grows"
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_kookr_of_another_version_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.json"
+    for version in (3, "2", True, None):
+        path.write_text(json.dumps({"version": version, "tasks": [kookr_task("one", tmp_path)]}))
+        found = looking.of_file(path)
+        assert found.kind is None
+        assert not found.items
+        assert "version" in found.unread[0]
+
+
 # -- other programs
 
 

@@ -53,8 +53,9 @@ def import_(
 ) -> int:
     """Make paused, manual tasks of what another program left unfinished. Shows first; the source is only read.
 
-    Recognised by content: registries of CWS, SQLite tables and JSON lists whose rows have a name, an objective, a
-    directory and a state, and the worktrees of a repository. What may have been sent there is not taken.
+    Recognised by content: registries of CWS, the tasks of Kookr, SQLite tables and JSON lists whose rows have a name,
+    an objective, a directory and a state, and the worktrees of a repository. What may have been sent there is not
+    taken.
     """
     this = front(context, as_json)
     this.not_in_turn("import")

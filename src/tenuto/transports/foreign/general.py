@@ -118,19 +118,20 @@ def of_tables(connection: sqlite3.Connection) -> tuple[Found, tuple[str, ...]] |
     return ((items, left), tuple(unread)) if known else None
 
 
-def of_json(path: Path) -> tuple[Found, tuple[str, ...]] | None:
-    """What a JSON file holds, and which of its lists were not understood; None where none was.
-
-    Raises NotReadable for what is no JSON or too large.
-    """
+def parsed(path: Path) -> object:
+    """A JSON file as it stands. Raises NotReadable for what is no JSON or too large."""
     try:
         if path.stat().st_size > JSON_LIMIT:
             raise database.NotReadable(f"{path.name} is larger than {JSON_LIMIT} bytes")
-        tree = json.loads(path.read_bytes())
+        return json.loads(path.read_bytes())
     except OSError as error:
         raise database.NotReadable(f"{path.name}: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise database.NotReadable(f"{path.name} is no JSON") from None
+
+
+def of_tree(tree: object) -> tuple[Found, tuple[str, ...]] | None:
+    """What a JSON document holds, and which of its lists were not understood; None where none was."""
     items: tuple[Item, ...] = ()
     left: tuple[Left, ...] = ()
     unread: list[str] = []

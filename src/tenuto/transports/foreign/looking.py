@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from tenuto.model.foreign import Source
-from tenuto.transports.foreign import cws, database, general, worktrees
+from tenuto.transports.foreign import cws, database, general, kookr, worktrees
 from tenuto.transports.foreign.database import NotReadable
 
 #: Where registries lie below a directory that a person would name.
-PLACES: Final = (".cws",)
+PLACES: Final = (".cws", ".kookr")
 SUFFIXES: Final = frozenset({".sqlite3", ".sqlite", ".db", ".json"})
 FILES: Final = 50
 
@@ -55,7 +55,10 @@ def of_file(path: Path) -> Source:
     try:
         if database.is_one(path):
             return _database(path)
-        told = general.of_json(path)
+        tree = general.parsed(path)
+        if (rows := kookr.tasks(tree)) is not None:
+            return Source(str(path), "Kookr tasks", f"kookr {kookr.fingerprint(rows)}", *kookr.read(rows))
+        told = general.of_tree(tree)
         if told is None:
             return Source(str(path), None, unread=("no list in it says name, objective, directory and state",))
         (items, left), unread = told
