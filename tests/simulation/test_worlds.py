@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.simulation import spoiled
 
-from tenuto.core import reconcile
+from tenuto.core import reconcile, slots
 from tenuto.proof.simulation.plan import Kind, Plan, drawn
 from tenuto.proof.simulation.run import lived, run, told
 from tenuto.proof.simulation.shrink import shrunk
@@ -65,6 +65,17 @@ def test_a_world_that_broke_a_promise_is_made_smaller_and_told() -> None:
     story = told(broken, tries=12)
     assert any(line.startswith("BROKEN ") for line in story)
     assert len(story) > 5
+
+
+@pytest.mark.timeout(300)
+def test_a_world_with_fewer_slots_than_tasks_misses_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = drawn(2, 6, 1)
+    assert few.slots == 4
+    assert lived(few).broken is None
+    monkeypatch.setattr(slots, "may_start", lambda snapshot: True)
+    broken = lived(few).broken
+    assert broken is not None
+    assert "there are 4 slots" in broken
 
 
 def test_shrinking_leaves_only_what_is_needed() -> None:

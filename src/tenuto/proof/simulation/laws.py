@@ -14,7 +14,7 @@ from datetime import datetime
 from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
 from tenuto.model.ids import CommandId, TaskId
-from tenuto.model.lifecycle import OPEN_COMMAND, AttemptState, CommandState
+from tenuto.model.lifecycle import OPEN_COMMAND, AttemptState, CommandState, TaskState
 from tenuto.model.snapshot import Registry
 from tenuto.model.work import HUMAN_WAITS, Task, Wait, WaitKind, Wake
 
@@ -24,8 +24,10 @@ SETTLED_WITHOUT_EFFECT = frozenset({CommandState.FAILED, CommandState.CANCELLED}
 class Laws:
     """Books about one world. `tell` is called with the sentence of the first promise that was broken."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, tell: Callable[[str], None], slots: int | None = None) -> None:
         self._tell = tell
+        self._slots = slots
+        self._holders: set[TaskId] = set()
         self.broken: str | None = None
         self.epoch = 0
         self.commands: dict[CommandId, Command] = {}
@@ -145,8 +147,20 @@ class Laws:
         if before is not None and before.terminal and (before.state is not task.state or not task.terminal):
             self.breaks(f"{task.id} had ended ({before.state}) and is {task.state}")
         self.tasks[task.id] = task
+        self._slot(before, task)
         if task.terminal and (event := self._ends.pop(task.id, None)) is not None:
             event.set()
+
+    def _slot(self, before: Task | None, task: Task) -> None:
+        """Nobody is started while every slot is held; who has claimed to be done holds none."""
+        if task.state is TaskState.ACTIVE and task.claim is None:
+            self._holders.add(task.id)
+        else:
+            self._holders.discard(task.id)
+        started = task.state is TaskState.ACTIVE and (before is None or before.state is TaskState.PENDING)
+        if started and self._slots is not None and len(self._holders) > self._slots:
+            many = f"one of {len(self._holders)} active tasks"
+            self.breaks(f"{task.id} was started as {many}; there are {self._slots} slots")
 
     async def ended(self, task_id: TaskId) -> None:
         """Wait until a task has ended."""

@@ -73,7 +73,8 @@ class Plan:
 
     `mishaps` False leaves out what befalls single turns: hosts that die, rings that are lost, agents that fall silent.
     `turns_a_day` is about how many turns a task takes on a day on which nothing else keeps it waiting; from it follows
-    how long it rests between two.
+    how long it rests between two. `slots` is how many tasks may be active at once, None: as many as there are; then a
+    task that rests long gives its slot back.
     """
 
     seed: int
@@ -82,9 +83,11 @@ class Plan:
     faults: tuple[Fault, ...]
     mishaps: bool = True
     turns_a_day: float = TURNS
+    slots: int | None = None
 
     def __str__(self) -> str:
-        lines = [f"seed {self.seed}, tasks {list(self.tasks)}, {self.days:.2f} days, mishaps {self.mishaps}"]
+        of_all = f"seed {self.seed}, tasks {list(self.tasks)}, {self.days:.2f} days"
+        lines = [f"{of_all}, mishaps {self.mishaps}, slots {self.slots}"]
         return "\n".join([*lines, *(f"  {fault}" for fault in self.faults)])
 
 
@@ -98,6 +101,7 @@ def drawn(seed: int, tasks: int, days: float, turns_a_day: float = TURNS) -> Pla
         while at < days * DAY:
             faults.append(Fault(at, kind, float(round(chance.uniform(least, most)))))
             at += chance.expovariate(rate * share / DAY)
-    return Plan(
-        seed, tuple(range(tasks)), days, tuple(sorted(faults, key=lambda fault: fault.at)), turns_a_day=turns_a_day
-    )
+    few = random.Random(f"slots of {seed}").random() < 0.5  # noqa: S311 - played chance, not a secret
+    in_order = tuple(sorted(faults, key=lambda fault: fault.at))
+    slots = max(1, tasks * 2 // 3) if few else None
+    return Plan(seed, tuple(range(tasks)), days, in_order, turns_a_day=turns_a_day, slots=slots)

@@ -1,7 +1,7 @@
 """Makes a world that broke a promise smaller, as long as it still breaks one.
 
-Fewer tasks, fewer faults, a shorter life, no mishaps: whatever can be left out is. What remains is the shortest story
-of how it came about, not necessarily the only one.
+Fewer tasks, fewer faults, a shorter life, no mishaps, slots for all: whatever can be left out is. What remains is the
+shortest story of how it came about, not necessarily the only one.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ def candidates(plan: Plan) -> Iterator[Plan]:
     for days in (plan.days / 4, plan.days / 2, plan.days * 0.8):
         if days > 0.05:
             yield replace(plan, days=days, faults=tuple(fault for fault in plan.faults if fault.at < days * DAY))
+    if plan.slots is not None:
+        yield replace(plan, slots=None)
     if plan.mishaps:
         yield replace(plan, mishaps=False)
     for faults in _less(plan.faults):

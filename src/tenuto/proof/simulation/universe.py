@@ -190,7 +190,7 @@ class Universe:
         self.names = Names()
         self.registry = Memory()
         self.lines: deque[str] = deque(maxlen=TOLD)
-        self.laws = Laws(self._broken)
+        self.laws = Laws(self._broken, self.plan.slots)
         self.ground = Ground(self.clock)
         self.machine = Machine(
             self.loop, self.clock, self.laws, Agents(self), self.chance, self.say, mishaps=self.plan.mishaps
@@ -256,7 +256,7 @@ class Universe:
         ledger = WatchedLedger(self.registry, self.clock, fuse, self.laws)
         hand = Hand(self.machine, lambda command: self._gate(life, command))
         around = Surroundings("api", "spool", "/home")
-        slots = 10_000
+        slots = self.plan.slots or 10_000
         cycle = Cycle(ledger, {NAME: hand}, self.ground, self.clock, self.names, fuse, around, slots)
         wheel = Wheel(cycle, ledger, self.clock, fuse)
         desk = Desk(ledger, cycle, self.clock, self.names, slots=slots, executors={NAME: hand}, ring=wheel.ring)
@@ -354,7 +354,7 @@ class Universe:
                 "idle_delay": round(chance.uniform(0.5, 1.5) * DAY / self.plan.turns_a_day),
                 "look_at_living_turn": 1_800,
                 "checkpoint_after": 4 * 3600,
-                "slot_rest": 365 * DAY,
+                "slot_rest": 365 * DAY if self.plan.slots is None else 600,
                 "live_spacing": 900,
             },
         )
