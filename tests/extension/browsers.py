@@ -279,6 +279,7 @@ PREFERENCES: Final = {
     "app.update.enabled": False,
     "network.captive-portal-service.enabled": False,
     "network.connectivity-service.enabled": False,
+    "network.websocket.delay-failed-reconnects": False,
     "services.settings.server": "data:,",
     "dom.disable_open_during_load": False,
     "browser.tabs.unloadOnLowMemory": False,

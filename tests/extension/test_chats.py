@@ -60,7 +60,7 @@ def test_the_background_is_ended_in_mid_turn_and_the_turn_is_seen_to_its_end(it:
     assert len(it.accepted_of(task)) == 2
 
 
-@both
+@either
 def test_a_tab_that_is_closed_in_mid_turn_is_shown_again_and_nothing_is_sent_twice(it: Chats) -> None:
     it.lab.answers(answering(2, pieces=40, pace=0.1))
     task = it.run("Work while the tab is closed.")
