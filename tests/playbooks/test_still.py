@@ -64,7 +64,7 @@ async def test_a_night_of_waiting_is_written_down_now_and_then(tmp_path: Path) -
         await stage.close()
 
 
-@pytest.mark.parametrize("rung", arm.POLLED)
+@pytest.mark.parametrize("rung", sorted(arm.POLLED))
 def test_a_look_that_comes_soon_is_written_once_for_many(rung: Rung) -> None:
     because = Because(rung, "it is not there yet", "it comes", b.NOW + 5 * b.S)
     net = arm.netted(None, b.NOW + 5 * b.S, because, b.NOW)
