@@ -23,6 +23,7 @@ from tenuto.core import (
     closing,
     control,
     delivery,
+    hindrances,
     limits,
     neighbours,
     orchestrate,
@@ -46,7 +47,7 @@ from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
 from tenuto.model.conversation import Conversation
 from tenuto.model.decision import AnswerAsk, Because, Rung
-from tenuto.model.evidence import Asking, Mark, Observation, PageFacts, Presence, Rank, WorkspaceKind
+from tenuto.model.evidence import Asking, Hindrance, Mark, Observation, PageFacts, Presence, Rank, WorkspaceKind
 from tenuto.model.fact import Event, Fact, FactKind
 from tenuto.model.faults import Mistake
 from tenuto.model.health import Assessment, Confidence, Health
@@ -739,3 +740,34 @@ def test_a_plan_passes_over_who_would_be_held_after_everything_that_is_done_by_i
     assert gone.considered[0].because.rung is Rung.EVIDENCE
     stopped = replace(world, run=replace(world.run, state=RunState.STOPPED, stopped_at=b.NOW))
     assert orchestrate.plan([b.see(stopped)], b.NOW).selected is None
+
+
+# -- what hinders a program
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "text", "by"),
+    [
+        ("claude", "rate_limit", "You've HIT YOUR limit", Hindrance.LIMIT),
+        ("claude", "rate_limit", "slow down", Hindrance.OVERLOAD),
+        ("codex", "rate_limit", "You've hit your limit", None),
+        ("codex", "unauthorized", "", Hindrance.LOGIN),
+        ("claude", "unauthorized", "", None),
+        ("pi", "error", "overloaded", Hindrance.OVERLOAD),
+        ("pi", "error", "no such file", None),
+        ("pi", "other", "overloaded", None),
+        ("acp", "429", "quota exhausted, try again later", Hindrance.LIMIT),
+        ("acp", "429", "", Hindrance.OVERLOAD),
+        ("nobody", "429", "", None),
+    ],
+)
+def test_a_failure_hinders_by_the_words_of_its_own_program(
+    program: str, code: str, text: str, by: Hindrance | None
+) -> None:
+    assert hindrances.of(program, ["unheard-of", code], text) is by
+    assert hindrances.of(program, [], text) is None, "a text alone is never enough"
+
+
+def test_a_limit_is_for_one_family_of_models_where_its_name_says_so() -> None:
+    named = {name: hindrances.model_of(name) for name in ("seven_day_opus", "seven_day_sonnet", "five_hour", "", None)}
+    assert named == {"seven_day_opus": "opus", "seven_day_sonnet": "sonnet", "five_hour": None, "": None, None: None}
