@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from tests.core import test_authority as mandated
 from tests.core import test_chain as chaining
 from tests.core import test_delivery as delivering
 from tests.core import test_permission as permitting
@@ -16,17 +17,20 @@ from tenuto.core import arm, chain, control, delivery, permission, resets, rungs
 from tenuto.core import pages as paging
 from tenuto.core.draft import Draft
 from tenuto.core.settle import settle
-from tenuto.model.chain import Board, Unit, UnitState
+from tenuto.model.chain import Board, Caps, Unit, UnitState
 from tenuto.model.change import Commit
-from tenuto.model.command import Attempt
-from tenuto.model.decision import Because, SteerTurn
+from tenuto.model.command import Attempt, AttemptOutcome, CommandKind
+from tenuto.model.conversation import Conversation
+from tenuto.model.decision import Because, Continue, SteerTurn
 from tenuto.model.evidence import Asking, Mark, PageFacts, Presence
 from tenuto.model.fact import FactKind
-from tenuto.model.ids import CommandId
-from tenuto.model.lifecycle import CommandEvent, TaskState
-from tenuto.model.message import MessagePolicy
+from tenuto.model.ids import CommandId, ConversationId
+from tenuto.model.lifecycle import CommandEvent, CommandState, LeaseState, TaskState
+from tenuto.model.message import MessagePolicy, Party
 from tenuto.model.permission import Permission, Verdict
-from tenuto.model.work import AcceptanceKind, WaitKind
+from tenuto.model.reconciliation import Flawed, MayYetBegin
+from tenuto.model.tools import Flaw
+from tenuto.model.work import AcceptanceKind, WaitKind, WakeKind
 
 ALIVE = Presence.ALIVE
 
@@ -150,3 +154,77 @@ def test_words_for_a_next_turn_that_nothing_holds_come_now() -> None:
     words = b.a_message(policy=MessagePolicy.NEXT_TURN)
     foretold = delivery.prospect(b.see(b.with_wake()), words, b.NOW)
     assert (foretold.way, foretold.by, foretold.because) == (delivery.Way.NEXT_TURN, b.NOW, None)
+
+
+def test_a_chain_without_a_cap_is_not_capped() -> None:
+    bare = replace(mandated.CHAIN, caps=Caps(), processed=9, position=9)
+    assert chain.capped(bare, 9, bare.created_at + b.DAY) is None
+    for caps, said in ((Caps(units=9), "9 units"), (Caps(tasks=9), "9 tasks"), (Caps(cost=9), "in cost")):
+        reached = chain.capped(replace(bare, caps=caps), 9, bare.created_at)
+        assert reached is not None
+        assert said in reached
+        assert chain.capped(replace(bare, caps=caps, processed=8, position=8), 8, bare.created_at) is None
+
+
+def test_a_turn_that_was_cut_short_elsewhere_takes_no_lease_away() -> None:
+    ran_out = replace(b.TALK, expires_at=b.NOW)
+    last = replace(b.LAST, outcome=AttemptOutcome.INTERRUPTED)
+    for talk, again in ((ConversationId("v-before"), True), (b.TALK.id, False)):
+        world = replace(b.IDLE, conversation=ran_out, last=replace(last, conversation_id=talk))
+        after = b.After(arm.open_conversation(b.see(world), "host", b.NOW, b.new))
+        holder = after.one(Conversation, lambda row: row.state is LeaseState.ACTIVE)
+        assert (holder.id == b.TALK.id) == again
+        assert holder.lease_number == 2
+
+
+@pytest.mark.parametrize(("party", "by"), [(Party.OPERATOR, "sam"), (Party.TENUTO, None)])
+def test_urgent_words_for_which_a_prompt_has_no_room_ask_for_the_next(party: Party, by: str | None) -> None:
+    words = b.a_message(policy=MessagePolicy.STEER_NOW, party=party, sender="sam")
+    world = b.with_message(words, b.with_wake())
+    for carried in ((), (words.id,)):
+        made = arm.turn(
+            b.see(world), Continue(WakeKind.IDLE), CommandId("c-1"), "go on", carried, "digest", None, b.NOW, b.new
+        )
+        assert made is not None
+        wakes = b.After(made.commit).wakes
+        assert (WakeKind.MESSAGE in wakes) == (not carried)
+        assert carried or wakes[WakeKind.MESSAGE].asked_by == by
+
+
+def test_a_persons_own_turn_in_a_ready_page_is_given_its_time() -> None:
+    for state, until in (("ready", paging.OPERATOR_TURN - b.MIN), ("error", paging.LOOK)):
+        page = PageFacts(shown=True, state=state, foreign_turns=1, foreign_age=60.0)
+        held = paging.page(replace(b.see(b.IDLE), found=replace(b.found(b.IDLE), page=page)), b.NOW)
+        assert held is not None
+        assert held.until == b.NOW + until
+
+
+def test_an_answer_in_doubt_of_which_nothing_is_seen_stays_in_doubt() -> None:
+    telling = replace(b.HALT, kind=CommandKind.ANSWER, state=CommandState.AMBIGUOUS)
+    world = replace(b.with_live(), commands=(telling,))
+    assert not b.found(world, b.seen_of(telling, Mark.NONE)).findings
+    armed = replace(telling, state=CommandState.ARMED)
+    found = b.found(replace(world, commands=(armed,)), b.seen_of(armed, Mark.NONE)).findings
+    assert [type(one) for one in found] == [MayYetBegin]
+
+
+def test_a_call_that_began_just_now_is_in_flight_for_no_time() -> None:
+    for began, said in ((b.NOW, "for 0 s"), (b.NOW + b.S, "for 0 s"), (b.NOW - b.MIN, "for 60 s")):
+        held = rungs.tool(b.see(b.with_tools(), b.tools(calls=(replace(b.CALL, started_at=began),))), b.NOW)
+        assert held is not None
+        assert held.sentence.endswith(said)
+
+
+def test_a_check_that_cannot_begin_asks_nothing_of_a_task_that_is_over() -> None:
+    for world, asked in ((b.claimed(), 1), (b.cancelled(b.claimed()), 0)):
+        look = b.seen_of(b.CHECK, Mark.FAILED, reason="no such program", mendable=True)
+        assert len(b.settled(replace(world, commands=(b.CHECK,)), look).asked) == asked
+
+
+def test_hearsay_of_later_does_not_make_a_look_an_old_one() -> None:
+    look = b.tools(at=b.NOW - b.MIN)
+    for rank, flawed in ((1, 1), (5, 0)):
+        told = b.sighting(source=look.source, rank=rank, at=b.NOW, session="active")
+        world = replace(b.with_tools(), sightings=(replace(told, subject=look.subject),))
+        found = b.found(world, look).findings
+        assert len([one for one in found if isinstance(one, Flawed) and one.flaw is Flaw.ROLLED_BACK]) == flawed
