@@ -387,7 +387,11 @@ def test_a_cap_is_mended_by_its_name() -> None:
 # -- what is read
 
 
-@pytest.mark.parametrize("value", ["3", '" "', '""', f'"{"x" * 4097}"', '"a\\u0000b"', '["a"]', "true"])
+@pytest.mark.parametrize(
+    "value",
+    ["3", '" "', '""', f'"{"x" * 4097}"', '"a\\u0000b"', '["a"]', "true"],
+    ids=["number", "blank", "empty", "long", "null", "list", "truth"],
+)
 def test_a_text_in_a_playbook_is_a_text_of_some_length(value: str) -> None:
     front = "+++\naccept-file = {}\n+++\n\nLook."
     assert playbooks.read("user", "one", front.format(f'"{"x" * 4096}"')).acceptance.path == "x" * 4096
