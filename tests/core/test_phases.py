@@ -232,6 +232,21 @@ def test_one_that_landed_and_was_reverted_between_two_looks_is_a_move_that_rows_
     assert (two.state, two.undone_by) == (PhaseState.MERGED, ())
 
 
+def test_a_revert_may_name_the_commits_as_they_first_came_although_they_came_twice(tmp_path: Path) -> None:
+    story = Story(remote(tmp_path), random.Random(1))
+    story.open()
+    story.open()
+    story.merge(1, "forward")
+    story.merge(2, "rebase")
+    story.revert(2)
+    story.reapply(2)
+    both, seen = asyncio.run(looked(story.at, story.phases, story.begun, None))
+    assert both[1].state is PhaseState.MERGED
+    story.revert(2)
+    both, _ = asyncio.run(looked(story.at, both, story.begun, seen))
+    assert both[1].state is PhaseState.REVERTED
+
+
 def test_a_death_between_a_merge_and_its_record_is_made_good_by_number(tmp_path: Path) -> None:
     story = Story(remote(tmp_path), random.Random(1))
     story.open()

@@ -151,12 +151,13 @@ class GitHistory:
             named.setdefault(patch, commit)  # the newest commit with this change
         whole, undo = await self._ids(repository, begun, head)
         if whole is not None and whole in named:
-            return Landing(named[whole], "squash", (named[whole],), whole, undo)
-        if all(patch in named for _, patch in ours):
-            commits = [named[patch] for _, patch in ours]
-            order = {commit: place for place, (commit, _) in enumerate(theirs)}
-            newest = sorted(set(commits), key=order.__getitem__)
-            return Landing(newest[0], "rebase", tuple(newest[:CONSISTS]), None, None)
+            # Copies that were reverted and came back count as what it consists of: a later revert may name any of them.
+            copies = tuple(commit for commit, patch in theirs if patch == whole)
+            return Landing(named[whole], "squash", copies[:CONSISTS], whole, undo)
+        changes = {patch for _, patch in ours}
+        if changes <= named.keys():
+            copies = tuple(commit for commit, patch in theirs if patch in changes)
+            return Landing(copies[0], "rebase", copies[:CONSISTS], None, None)
         return None
 
     async def _by_number(self, repository: Repository, base: str, begun: str, number: int) -> Landing | None:
