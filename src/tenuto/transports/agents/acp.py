@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from tenuto import __version__
-from tenuto.core import hindrances
-from tenuto.model.evidence import Hindrance
 from tenuto.transports.agents import events as said
 from tenuto.transports.agents.channel import NotOpened, Start
 from tenuto.transports.agents.events import Event, short
+from tenuto.transports.agents.failing import failure
 from tenuto.transports.agents.program import NotStarted, Program
 from tenuto.transports.agents.rpc import Calls, RpcError, refusal
 
@@ -84,7 +83,7 @@ class Reading:
             code, data = str(error.get("code")), error.get("data")
             more = f" ({json.dumps(data, ensure_ascii=False)})" if data else ""
             end = said.TurnEnded(self.turn or "", "error", failed=True)
-            return [*self.began(), *self.words(), _failure(code, short(f"{error.get('message')}{more}")), end]
+            return [*self.began(), *self.words(), failure("acp", [code], short(f"{error.get('message')}{more}")), end]
         result = answer.get("result")
         stop = str(result.get("stopReason")) if isinstance(result, dict) else "unknown"
         usage = result.get("usage") if isinstance(result, dict) else None
@@ -229,22 +228,6 @@ class Acp:
 
     async def close(self, grace: float) -> bool:
         return await self.program.close(grace) if self.program is not None else True
-
-
-def _failure(code: str, text: str) -> Event:
-    match hindrances.of("acp", [code], text):
-        case Hindrance.LIMIT:
-            return said.Limited(text)
-        case Hindrance.OVERLOAD:
-            return said.Overloaded(text)
-        case Hindrance.CONTEXT:
-            return said.ContextFull(text)
-        case Hindrance.LOGIN:
-            return said.LoggedOut(text)
-        case None:
-            return said.Failure(code, text)
-        case _ as never:
-            assert_never(never)
 
 
 def _usage(usage: object) -> said.Usage:

@@ -13,13 +13,13 @@ import uuid
 from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from tenuto.core import hindrances
-from tenuto.model.evidence import Hindrance
 from tenuto.transports.agents import events as said
 from tenuto.transports.agents.channel import NotOpened, Start
 from tenuto.transports.agents.events import Event, short
+from tenuto.transports.agents.failing import failure, whole
 from tenuto.transports.agents.program import NotStarted, Program
 
 OPEN_WITHIN: Final = 60.0
@@ -79,8 +79,8 @@ class Reading:
                 delay, most = line.get("retry_delay_ms"), line.get("max_retries")
                 return [
                     said.Retrying(
-                        _whole(line.get("attempt")) or 1,
-                        _whole(most),
+                        whole(line.get("attempt")) or 1,
+                        whole(most),
                         delay / 1000 if isinstance(delay, int | float) else None,
                         short(line.get("error") or line.get("error_status") or "unknown"),
                     )
@@ -158,8 +158,8 @@ class Reading:
         usage = line.get("usage")
         if isinstance(usage, dict):
             names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-            self._took_in += sum(_whole(usage.get(name)) or 0 for name in names)
-            self._took_out += _whole(usage.get("output_tokens")) or 0
+            self._took_in += sum(whole(usage.get(name)) or 0 for name in names)
+            self._took_out += whole(usage.get("output_tokens")) or 0
         return said.Usage(self._took_in, self._took_out, None, "USD")
 
 
@@ -331,20 +331,11 @@ def _limit(about: object, text: str | None) -> list[Event]:
 
 def _failure(codes: list[str], text: str, params: object) -> list[Event]:
     """What the program says in the agent's place when its model does not answer."""
-    match hindrances.of("claude", codes, text):
-        case Hindrance.LIMIT:
-            about = params.get("rate_limit_info") if isinstance(params, dict) else None
-            return _limit(about, short(text)) or [said.Limited(short(text))]
-        case Hindrance.OVERLOAD:
-            return [said.Overloaded(short(text))]
-        case Hindrance.CONTEXT:
-            return [said.ContextFull(short(text))]
-        case Hindrance.LOGIN:
-            return [said.LoggedOut(short(text))]
-        case None:
-            return [said.Failure(short(codes[0]), short(text))]
-        case _ as never:
-            assert_never(never)
+    told = failure("claude", codes, text)
+    if isinstance(told, said.Limited):
+        about = params.get("rate_limit_info") if isinstance(params, dict) else None
+        return _limit(about, told.text) or [told]
+    return [told]
 
 
 def _wish(given: object) -> str:
@@ -364,7 +355,3 @@ def _spent(line: Json) -> int | None:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -10,14 +10,13 @@ import json
 from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from tenuto import __version__
-from tenuto.core import hindrances
-from tenuto.model.evidence import Hindrance
 from tenuto.transports.agents import events as said
 from tenuto.transports.agents.channel import NotOpened, Start
 from tenuto.transports.agents.events import Event, short
+from tenuto.transports.agents.failing import failure
 from tenuto.transports.agents.program import NotStarted, Program
 from tenuto.transports.agents.rpc import Calls, RpcError, refusal
 
@@ -130,20 +129,11 @@ class Reading:
         code = info if isinstance(info, str) else next(iter(info), "other") if isinstance(info, dict) else "other"
         if retries:
             return [said.Retrying(1, None, None, text)]
-        match hindrances.of("codex", [code], text):
-            case Hindrance.LIMIT:
-                kind, moment = _spent(self._limits)
-                return [said.Limited(text, moment, kind)]
-            case Hindrance.OVERLOAD:
-                return [said.Overloaded(text)]
-            case Hindrance.CONTEXT:
-                return [said.ContextFull(text)]
-            case Hindrance.LOGIN:
-                return [said.LoggedOut(text)]
-            case None:
-                return [said.Failure(short(code), text)]
-            case _ as never:
-                assert_never(never)
+        told = failure("codex", [code], text)
+        if isinstance(told, said.Limited):
+            kind, moment = _spent(self._limits)
+            return [said.Limited(text, moment, kind)]
+        return [told]
 
     def _completed(self, turn: object) -> list[Event]:
         if not isinstance(turn, dict) or turn.get("id") != self.turn or self.turn is None:

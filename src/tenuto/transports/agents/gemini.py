@@ -13,13 +13,12 @@ import signal
 import uuid
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
-from tenuto.core import hindrances
-from tenuto.model.evidence import Hindrance
 from tenuto.transports.agents import events as said
 from tenuto.transports.agents.channel import NotOpened, Start
 from tenuto.transports.agents.events import Event, short
+from tenuto.transports.agents.failing import failure, whole
 from tenuto.transports.agents.program import NotStarted, Program
 
 FLAGS: Final = ("-o", "stream-json")
@@ -54,7 +53,7 @@ class Reading:
             case "tool_result":
                 return [said.ToolEnded(str(line.get("tool_id")), line.get("status") == "error")]
             case "error":
-                return [*self._words(), _failure("error", line.get("message"))]
+                return [*self._words(), failure("gemini", ["error"], short(line.get("message")))]
             case "result":
                 return self._result(line)
             case _:
@@ -79,10 +78,14 @@ class Reading:
     def _result(self, line: Json) -> list[Event]:
         failed, stats = line.get("status") != "success", line.get("stats")
         error = line.get("error")
-        told = [_failure(error.get("type"), error.get("message"))] if isinstance(error, dict) else []
+        told = (
+            [failure("gemini", [str(error.get("type"))], short(error.get("message")))]
+            if isinstance(error, dict)
+            else []
+        )
         usage = said.Usage()
         if isinstance(stats, dict):
-            usage = said.Usage(_whole(stats.get("input_tokens")), _whole(stats.get("output_tokens")))
+            usage = said.Usage(whole(stats.get("input_tokens")), whole(stats.get("output_tokens")))
         ended = said.TurnEnded(self.turn or "", short(line.get("status")), failed=failed, usage=usage)
         return [*self._words(), *told, ended]
 
@@ -147,24 +150,3 @@ class Gemini:
 
     async def close(self, grace: float) -> bool:
         return await self.program.close(grace) if self.program is not None else True
-
-
-def _failure(code: object, text: object) -> Event:
-    told = short(text)
-    match hindrances.of("gemini", [str(code)], told):
-        case Hindrance.LIMIT:
-            return said.Limited(told)
-        case Hindrance.OVERLOAD:
-            return said.Overloaded(told)
-        case Hindrance.CONTEXT:
-            return said.ContextFull(told)
-        case Hindrance.LOGIN:
-            return said.LoggedOut(told)
-        case None:
-            return said.Failure(short(code), told)
-        case _ as never:
-            assert_never(never)
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -12,13 +12,12 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
-from tenuto.core import hindrances
-from tenuto.model.evidence import Hindrance
 from tenuto.transports.agents import events as said
 from tenuto.transports.agents.channel import NotOpened, Start
 from tenuto.transports.agents.events import Event, short
+from tenuto.transports.agents.failing import failure, whole
 from tenuto.transports.agents.program import NotStarted, Program
 
 OPEN_WITHIN: Final = 60.0
@@ -71,9 +70,9 @@ class Reading:
                 self._end, self.asks = None, False
                 delay = line.get("delayMs")
                 seconds = delay / 1000 if isinstance(delay, int | float) else None
-                most = _whole(line.get("maxAttempts"))
+                most = whole(line.get("maxAttempts"))
                 why = short(line.get("errorMessage") or "unknown")
-                return [said.Retrying(_whole(line.get("attempt")) or 1, most, seconds, why)]
+                return [said.Retrying(whole(line.get("attempt")) or 1, most, seconds, why)]
             case "auto_retry_end" if line.get("success") is False:
                 if line.get("finalError") == "Retry cancelled":
                     self._stop = "aborted"
@@ -113,14 +112,14 @@ class Reading:
         self._stop, self._why = str(message.get("stopReason") or ""), str(message.get("errorMessage") or "")
         usage = message.get("usage")
         if isinstance(usage, dict):
-            self._took_in += sum(_whole(usage.get(name)) or 0 for name in ("input", "cacheRead", "cacheWrite"))
-            self._took_out += _whole(usage.get("output")) or 0
+            self._took_in += sum(whole(usage.get(name)) or 0 for name in ("input", "cacheRead", "cacheWrite"))
+            self._took_out += whole(usage.get("output")) or 0
             cost = usage.get("cost")
             total = cost.get("total") if isinstance(cost, dict) else None
             self._cost += total if isinstance(total, int | float) else 0.0
         found: list[Event] = [said.Said(text) for text in _texts(message)]
         if self._stop == "error":
-            found.append(_failure(self._stop, self._why))
+            found.append(failure("pi", [self._stop], short(self._why or "it does not say why")))
         return found
 
     def _compacted(self, line: Json) -> list[Event]:
@@ -153,7 +152,7 @@ class Reading:
         ended = self._end
         if ended is None or not isinstance(state, dict) or state.get("isCompacting"):
             return []
-        pending = _whole(state.get("pendingMessageCount")) or 0
+        pending = whole(state.get("pendingMessageCount")) or 0
         if state.get("isStreaming") or (self._kicked and pending):
             self.asks = True
             return []
@@ -281,24 +280,3 @@ def _texts(message: Json) -> list[str]:
         for part in parts
         if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
     ]
-
-
-def _failure(code: str, text: str) -> Event:
-    told = short(text or "it does not say why")
-    match hindrances.of("pi", [code], told):
-        case Hindrance.LIMIT:
-            return said.Limited(told)
-        case Hindrance.OVERLOAD:
-            return said.Overloaded(told)
-        case Hindrance.CONTEXT:
-            return said.ContextFull(told)
-        case Hindrance.LOGIN:
-            return said.LoggedOut(told)
-        case None:
-            return said.Failure(short(code), told)
-        case _ as never:
-            assert_never(never)
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
