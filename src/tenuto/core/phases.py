@@ -130,7 +130,7 @@ def closed(phase: Phase, why: str, now: datetime) -> Phase:
 
 
 def _landed(phase: Phase, landing: Landing, by: tuple[str, ...], now: datetime) -> Phase:
-    phase = replace(phase, landing=landing, undone_by=() if phase.state is not PhaseState.REVERTED else phase.undone_by)
+    phase = replace(phase, landing=landing)
     if phase.state is not PhaseState.MERGED and (not by or phase.state is not PhaseState.REVERTED):
         phase = _moved(replace(phase, undone_by=()), PhaseEvent.MERGED, None, now)
     if not by:
