@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from tenuto.surfaces.cli import texts
-from tenuto.surfaces.cli.chains import ChainArgument, chain
+from tenuto.surfaces.cli.chains import ChainArgument
+from tenuto.surfaces.cli.chainstart import chain
 from tenuto.surfaces.cli.exits import Exit
 from tenuto.surfaces.cli.front import AsJson, Key, TaskArgument, front
 from tenuto.surfaces.cli.output import get, rows, shortened
