@@ -226,6 +226,89 @@ def test_a_file_of_kookr_of_another_version_is_not_read(tmp_path: Path) -> None:
         assert "version" in found.unread[0]
 
 
+#: The tables of its newer store that are read here, as it makes them, and one that is not.
+KOOKR_STORE = """
+CREATE TABLE tasks(id TEXT PRIMARY KEY, status TEXT NOT NULL, parent_task_id TEXT, project_id TEXT,
+  agent_type TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, finished_at TEXT,
+  is_terminal INTEGER NOT NULL, data TEXT NOT NULL);
+CREATE TABLE task_sessions(tmux_session TEXT PRIMARY KEY, task_id TEXT NOT NULL, last_status TEXT);
+CREATE TABLE store_meta(key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE task_quarantine(quarantine_id INTEGER PRIMARY KEY, payload TEXT NOT NULL);
+"""
+
+
+def kookr_store(path: Path, rows: Iterable[dict[str, Any]], version: str | None = "1") -> sqlite3.Connection:
+    path.parent.mkdir(exist_ok=True)
+    made = sqlite3.connect(path)
+    made.execute("PRAGMA journal_mode = WAL")
+    made.executescript(KOOKR_STORE)
+    if version is not None:
+        made.execute("INSERT INTO store_meta VALUES ('schema_version', ?)", (version,))
+    for told in rows:
+        status, over = told["status"], told["status"] in ("completed", "cancelled", "terminated")
+        kept = (told["id"], status, "claude", told["createdAt"], told["updatedAt"], int(over), json.dumps(told))
+        made.execute("INSERT INTO tasks VALUES (?, ?, NULL, NULL, ?, ?, ?, NULL, ?, ?)", kept)
+        for session in told["sessions"]:
+            made.execute("INSERT INTO task_sessions VALUES (?, ?, NULL)", (session["tmuxSession"], told["id"]))
+    made.commit()
+    return made
+
+
+def test_the_newer_store_of_kookr_is_read_and_rows_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / ".kookr-4801" / "tasks.sqlite"
+    names = ("run", "wait", "done", "stopped", "gone", "status", "name", "over", "torn", "bare", "shared")
+    told = {name: kookr_task(name, tmp_path) for name in names}
+    told["run"]["sessions"] = [{"tmuxSession": "kookr-1"}, {"tmuxSession": "kookr-2"}]
+    told["shared"]["sessions"] = [{"tmuxSession": "kookr-9"}]
+    told["wait"]["status"], told["done"]["status"], told["stopped"]["status"] = "pending", "completed", "terminated"
+    told["gone"]["cwd"] = str(tmp_path / "nowhere")
+    made = kookr_store(path, told.values())
+    made.execute("UPDATE tasks SET status = 'pending' WHERE id = 'status'")
+    made.execute("UPDATE tasks SET data = replace(data, '\"name\", \"prompt', '\"other\", \"prompt') WHERE id = 'name'")
+    made.execute("UPDATE tasks SET is_terminal = 1 WHERE id = 'over'")
+    made.execute("UPDATE tasks SET data = substr(data, 1, 40) WHERE id = 'torn'")
+    made.execute("UPDATE tasks SET data = '{\"id\": \"bare\"}' WHERE id = 'bare'")
+    made.execute("UPDATE task_sessions SET task_id = 'run' WHERE tmux_session = 'kookr-9'")
+    made.execute("INSERT INTO task_quarantine VALUES (1, 'x')")
+    made.commit()
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    (found,) = looking.at(tmp_path, None)
+    assert found.kind == "Kookr store, schema 1"
+    assert taken(found.items) == ["run", "wait"]
+    run = next(item for item in found.items if item.origin == "run")
+    assert (run.place, dict(run.facts)) == ("kookr-2", {"state": "inProgress", "workers": "2"})
+    assert {left.origin for left in found.left if not left.over} == set(names) - {"run", "wait", "done"}
+    assert "different tasks" in left(found)["name"]
+    assert "is over" in left(found)["over"]
+    assert "pending" in left(found)["status"]
+    assert "another task's" in left(found)["shared"]
+    assert found.unread == ("table task_quarantine: 1 rows",)
+    assert "tasks.sqlite-wal" in before, "what stands only in its log is read too"
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize("version", ["2", "", None])
+def test_a_store_of_kookr_of_another_schema_is_not_read(tmp_path: Path, version: str | None) -> None:
+    kookr_store(tmp_path / "tasks.sqlite", [kookr_task("one", tmp_path)], version)
+    found = looking.of_file(tmp_path / "tasks.sqlite")
+    assert found.kind is None
+    assert not found.items
+    assert "schema" in found.unread[0]
+
+
+def test_the_file_and_the_store_of_one_kookr_are_one_source_and_neither_is_guessed(tmp_path: Path) -> None:
+    rows = [kookr_task("one", tmp_path), kookr_task("two", tmp_path)]
+    kookr_store(tmp_path / ".kookr" / "tasks.sqlite", rows)
+    file = tmp_path / ".kookr" / "tasks.json"
+    file.write_text(json.dumps({"version": 2, "tasks": rows}))
+    found = looking.at(tmp_path, None)
+    assert [source.kind for source in found] == [None, None]
+    assert all("name one of them" in source.unread[0] for source in found)
+    store = looking.of_file(file.with_name("tasks.sqlite"))
+    assert taken(store.items) == ["one", "two"]
+    assert store.name == looking.of_file(file).name, "what was imported of one is not imported again of the other"
+
+
 # -- other programs
 
 

@@ -1,13 +1,16 @@
-"""The tasks of Kookr, a dashboard of terminal agents: its file of tasks, versions 1 (a list) and 2 (in an envelope).
+"""The tasks of Kookr, a dashboard of terminal agents: its file of tasks, versions 1 (a list) and 2 (in an envelope),
+and its newer store in SQLite, schema 1.
 
 Its tasks carry a prompt, a directory and the terminal sessions that worked on them. What waits or is under way there
-can be taken; what was terminated there cannot: it may be meant to be tried again, or to be over. Its newer store in
-SQLite is not read.
+can be taken; what was terminated there cannot: it may be meant to be tried again, or to be over. The newer store keeps
+each task as one text with some columns beside it; a row whose columns say something else than its text is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -19,6 +22,14 @@ KNOWN: Final = (1, 2)
 MARKS: Final = frozenset({"id", "prompt", "cwd", "status", "sessions", "createdAt"})
 OPEN: Final = frozenset({"open", "pending", "inProgress"})
 OVER: Final = frozenset({"completed", "cancelled"})
+
+#: The schema of the store in SQLite, by its own word, and what makes a database one of these.
+SCHEMA: Final = "1"
+TABLES: Final[Mapping[str, frozenset[str]]] = {
+    "tasks": frozenset({"id", "status", "agent_type", "created_at", "updated_at", "is_terminal", "data"}),
+    "task_sessions": frozenset({"tmux_session", "task_id"}),
+    "store_meta": frozenset({"key", "value"}),
+}
 
 Row = Mapping[str, Any]
 
@@ -36,6 +47,57 @@ def tasks(tree: object) -> Sequence[Row] | None:
     if isinstance(version, bool) or version not in KNOWN:
         raise database.NotReadable(f"it has version {str(version)[:20]}; {KNOWN[0]} and {KNOWN[-1]} are known")
     return rows
+
+
+def recognised(connection: sqlite3.Connection) -> bool:
+    """Whether the tables are those of its newer store."""
+    return all(columns <= set(database.columns(connection, table)) for table, columns in TABLES.items())
+
+
+def stored(connection: sqlite3.Connection) -> tuple[tuple[Row, ...], tuple[Left, ...], tuple[str, ...]]:
+    """The tasks of its newer store as its file would have them, the rows that contradict themselves, and what is not
+    taken along. Raises NotReadable for a schema that is not known.
+    """
+    meta = {row["key"]: row["value"] for row in database.rows(connection, "store_meta")}
+    held = database.rows(connection, "tasks")
+    version = meta.get("schema_version")
+    if version != SCHEMA and (held or version is not None):
+        raise database.NotReadable(f"it has schema {str(version)[:20]}; {SCHEMA} is known")
+    owners = {row["tmux_session"]: row["task_id"] for row in database.rows(connection, "task_sessions")}
+    told: list[Row] = []
+    left: list[Left] = []
+    for row in held:
+        found = _stored(row, owners)
+        if isinstance(found, Left):
+            left.append(found)
+        else:
+            told.append(found)
+    unread = tuple(
+        f"table {table}: {count} rows"
+        for table in database.tables(connection)
+        if table not in TABLES and (count := len(database.rows(connection, table)))
+    )
+    return tuple(told), tuple(left), unread
+
+
+def _stored(row: Row, owners: Mapping[object, object]) -> Row | Left:
+    origin = taking.name(row["id"]) or "?"
+    try:
+        told = json.loads(row["data"]) if isinstance(row["data"], str) else None
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict) or not set(told) >= MARKS or not isinstance(told["sessions"], list):
+        return Left(origin, "its text is no task")
+    if told["id"] != row["id"]:
+        return Left(origin, "its row and its text name different tasks")
+    if told["status"] != row["status"]:
+        return Left(origin, f"its row says {str(row['status'])[:60]}, and its text {str(told['status'])[:60]}")
+    if row["status"] in OPEN and row["is_terminal"] != 0:
+        return Left(origin, f"its row says {row['status']}, and that it is over")
+    names = [taking.mapping(session).get("tmuxSession") for session in told["sessions"]]
+    if any(isinstance(name, str) and owners.get(name, row["id"]) != row["id"] for name in names):
+        return Left(origin, "a terminal of it is another task's as well")
+    return told
 
 
 def read(rows: Sequence[Row]) -> tuple[tuple[Item, ...], tuple[Left, ...]]:

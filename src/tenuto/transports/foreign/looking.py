@@ -16,7 +16,7 @@ from tenuto.transports.foreign import cws, database, general, kookr, worktrees
 from tenuto.transports.foreign.database import NotReadable
 
 #: Where registries lie below a directory that a person would name.
-PLACES: Final = (".cws", ".kookr")
+PLACES: Final = (".cws", ".kookr", ".kookr-*")
 SUFFIXES: Final = frozenset({".sqlite3", ".sqlite", ".db", ".json"})
 FILES: Final = 50
 
@@ -24,7 +24,7 @@ FILES: Final = 50
 def at(path: Path, objective: str | None) -> tuple[Source, ...]:
     """Everything at this path. Raises NotReadable where nothing is."""
     if path.is_dir():
-        found = [of_file(file) for file in _files(path)]
+        found = _one_of_each([of_file(file) for file in _files(path)])
         if (path / ".git").exists():
             found.append(_repository(path, objective))
         if not found:
@@ -35,9 +35,19 @@ def at(path: Path, objective: str | None) -> tuple[Source, ...]:
     return (of_file(path),)
 
 
+def _one_of_each(found: list[Source]) -> list[Source]:
+    """The sources, without those that say the same of one registry: which of them is the true one is not guessed."""
+    names = [source.name for source in found if source.kind is not None]
+    why = "another file here is of the same registry, and which is the newer one is not known: name one of them"
+    return [
+        Source(source.path, None, unread=(why,)) if source.kind is not None and names.count(source.name) > 1 else source
+        for source in found
+    ]
+
+
 def _files(top: Path) -> list[Path]:
     found: list[Path] = []
-    for folder in (top, *(top / place for place in PLACES)):
+    for folder in (top, *(place for name in PLACES for place in sorted(top.glob(name)))):
         try:
             with os.scandir(folder) as entries:
                 found += [
@@ -74,6 +84,11 @@ def _database(path: Path) -> Source:
             return Source(
                 str(path), f"CWS registry, schema {version}", f"cws {cws.fingerprint(connection)}", items, left, unread
             )
+        if kookr.recognised(connection):
+            rows, torn, unread = kookr.stored(connection)
+            items, left = kookr.read(rows)
+            name = f"kookr {kookr.fingerprint(rows)}"
+            return Source(str(path), f"Kookr store, schema {kookr.SCHEMA}", name, items, (*left, *torn), unread)
         told = general.of_tables(connection)
     if told is None:
         return Source(str(path), None, unread=("no table in it says name, objective, directory and state",))
