@@ -528,6 +528,7 @@ export class Hands {
       const now = /** @type {Entry} */ (await this.journal.read(command));
       return { ...seen, mark: now.mark, reason: now.reason, ending: now.ending, marked_at: now.at };
     }
+    if (entry.kind === 'interrupt' && entry.mark === 'begun') return this.stopping(entry, seen);
     const attended = await this.attended(entry);
     seen.performer = this.inHand.has(command) || attended ? 'alive' : 'unknown';
     seen.agent = 'unknown';
@@ -540,6 +541,23 @@ export class Hands {
       seen.performer = 'unknown';
     }
     return seen;
+  }
+
+  /**
+   * A Stop that may have been pressed: over once the turn it was for is; lost where that goes on and nobody is at work on it
+   * any more. Another one is another command, which looks again at whose turn is under way.
+   * @template {Record<string, unknown>} T
+   * @param {Entry} entry @param {T} seen @returns {Promise<T>}
+   */
+  async stopping(entry, seen) {
+    const turn = await this.journal.read(entry.target ?? '');
+    if (turn === null || OVER.has(turn.mark)) {
+      await this.ended(entry, null, null);
+      const now = /** @type {Entry} */ (await this.journal.read(entry.command));
+      return { ...seen, mark: now.mark, ending: now.ending, marked_at: now.at, proof: now.proof };
+    }
+    const there = entry.held === null && entry.tab !== null && entry.page !== null && (await this.pages.there(entry.tab, entry.page));
+    return { ...seen, performer: there || this.inHand.has(entry.command) ? 'alive' : 'gone', reason: entry.held };
   }
 
   /** Whether a script in a page attends to a command; where none does, one is brought to it. @param {Entry} entry */

@@ -20,8 +20,8 @@ from tenuto.model.faults import Mistake, Refused
 from tenuto.model.ids import TaskId
 from tenuto.model.lifecycle import LeaseState, TaskState
 from tenuto.model.work import Agent, AutoResume, WaitKind
+from tenuto.ports import Halt, Turn
 from tenuto.ports import Order as Ordered
-from tenuto.ports import Turn
 
 pytestmark = pytest.mark.anyio
 URL = "https://chat.example/c/{}"
@@ -257,18 +257,49 @@ async def test_a_chat_is_adopted_once_and_only_by_the_address_of_one(it: World) 
         await it.desk.adopting.adopt_chat(OPERATOR, adoption("https://chat.example/"), str(it.folder), None)
 
 
-async def test_a_stopped_tasks_chat_is_left_alone_and_what_it_says_later_wakes_nothing(it: World) -> None:
+async def test_a_stopped_tasks_answer_is_stopped_once_and_what_it_says_later_wakes_nothing(it: World) -> None:
     task = await made(it)
     await it.settle(task)
     await it.desk.cancel(OPERATOR, task)
+    await it.settle(task)
+    (sent, halt) = paged(it).orders
+    order = paged(it).orders[halt]
+    assert isinstance(order, Halt)
+    assert order.target == sent
     it.clock.move(timedelta(minutes=5))
     await it.settle(task)
-    assert [type(order).__name__ for order in paged(it).orders.values()] == ["Turn"]
-    paged(it).finish(status="working")
+    assert list(paged(it).orders) == [sent, halt], "one that is under way is not joined by another"
+    paged(it).finish(sent, status="working")
+    paged(it).finish(halt, block=False)
     await it.settle(task)
     it.clock.move(timedelta(hours=1))
     await it.settle(task)
     assert len(paged(it).turns) == 1
+    assert len(paged(it).orders) == 2
+
+
+async def test_a_stop_that_was_not_pressed_is_tried_again_and_one_that_cannot_be_is_its_persons(it: World) -> None:
+    task = await made(it)
+    await it.settle(task)
+    paged(it).outcome = lambda: Unsent("the page shows another conversation")
+    await it.desk.cancel(OPERATOR, task)
+    for _ in range(4):
+        await it.settle(task)
+        it.clock.move(timedelta(minutes=1))
+    halts = [order for order in paged(it).orders.values() if isinstance(order, Halt)]
+    assert 2 <= len(halts) <= 4, "with longer and longer pauses"
+    (wait,) = it.ledger.waits(10, task_id=task)
+    assert "Press Stop in its page" in wait.question
+
+
+async def test_nobody_stops_an_answer_whose_task_goes_on(it: World) -> None:
+    """A pause, a turn past its time, a task that was said to be done: the chat writes to its end."""
+    task = await made(it)
+    await it.settle(task)
+    await it.desk.pause(OPERATOR, task)
+    it.clock.move(timedelta(hours=13))
+    await it.settle(task)
+    assert [type(order).__name__ for order in paged(it).orders.values()] == ["Turn"]
 
 
 async def test_a_browser_that_is_away_when_its_supervisor_comes_back_has_forgotten_nothing(it: World) -> None:

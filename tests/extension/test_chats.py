@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from tests.extension.browsers import until
@@ -170,6 +170,42 @@ def test_words_are_put_into_a_turn_under_way_and_acknowledged_by_it(it: Chats) -
     assert it.ends(task) == "completed"
     assert [one["state"] for one in it.commands(task, "steer")] == ["acknowledged"]
     assert len(it.commands(task)) == 1
+
+
+def stopped(it: Chats, meanwhile: Callable[[], None]) -> None:
+    """Stop is pressed once for the turn of a task that was stopped, and nothing else of the site's."""
+    it.lab.answers(lambda prompt: Answer("On and on. " * 20))
+    it.lab.fault("stall")
+    task = it.run("Write until you are stopped.")
+    (turn,) = it.lab.wait_accepted(1)
+    until("the turn", lambda: [one["state"] for one in it.commands(task)] == ["acknowledged"])
+    meanwhile()
+    it.home.tenuto("cancel", task)
+    until("the stop", lambda: [one["state"] for one in it.commands(task, "interrupt")] == ["acknowledged"])
+    assert not it.lab.generating(turn.conversation)
+    assert it.lab.stops() == [turn.conversation]
+    (attempt,) = until("the turn's end", lambda: [row for row in it.shown(task)["attempts"] if row["state"] == "ended"])
+    assert attempt["number"] == 1
+    assert it.lab.posts() == 1
+
+
+@either
+def test_a_task_that_is_stopped_has_its_answer_stopped_by_one_press(it: Chats) -> None:
+    stopped(it, lambda: None)
+
+
+@pytest.mark.prove
+@both
+@pytest.mark.parametrize("victim", ["background", "supervisor"])
+def test_an_answer_is_stopped_once_whoever_was_killed_before(it: Chats, victim: str) -> None:
+    def killed() -> None:
+        if victim == "background":
+            it.browser.kill_background()
+        else:
+            it.kill_supervisor()
+            it.start_supervisor()
+
+    stopped(it, killed)
 
 
 @one

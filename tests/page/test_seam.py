@@ -125,3 +125,76 @@ def test_no_other_page_is_closed_and_none_without_a_supervisor(lab: Lab, page: P
 def test_a_closing_whose_background_died_is_told_by_what_is_there(lab: Lab, page: Page) -> None:
     assert closed(lab, page, dies="after")["mark"] == "ended"
     assert closed(lab, page, dies="before")["mark"] == "failed"
+
+
+STOPPING = """async (given) => {
+  globalThis.browser = { tabs: {} };
+  const { Journal } = await import('/__extension__/background/journal.js');
+  const { Hands } = await import('/__extension__/background/hands.js');
+  const journal = await Journal.open({ name: `stopping ${Math.random()}` });
+  const said = [];
+  const orders = [];
+  const pages = {
+    epochs: new Map([[7, 'e1']]), there: async (tab, page) => given.there && tab === 7 && page === 'e1',
+    get: async () => null,
+    order: async (tab, page, order) => { orders.push([tab, page, order.order, order.turn]); return { taken: true }; },
+  };
+  const hands = new Hands(journal, pages);
+  hands.link = {
+    epoch: 1, connected: async () => given.led, send: (frame) => { said.push(frame); }, tellServing: () => {},
+  };
+  await journal.keepProfile({}, 'p');
+  await journal.claim({ command: 'c0', epoch: 1, kind: 'send', marker: 'm', profile: 'p', tab: 7, page: 'e1' });
+  for (const mark of given.marks) await journal.mark('c0', mark, {});
+  const frame = { frame: 'command', command: 'c1', kind: 'interrupt', epoch: 1, task: 't', marker: 'n',
+    payload: { type: 'halt', target: 'c0', grace: 10 } };
+  await hands.take(frame);
+  await hands.take(frame);
+  const leave = [];
+  for (const told of given.told) {
+    leave.push((await hands.step(7, told.epoch ?? 'e1', { command: 'c1', facts: null, ...told })).ok);
+  }
+  for (const mark of given.later) await journal.mark('c0', mark, {});
+  const { mark, performer } = await hands.look('c1');
+  return { mark, performer, orders, leave, said, of: (await journal.read('c0')).mark };
+}"""
+STOPS: dict[str, Any] = {
+    "there": True, "led": True, "marks": ["begun", "accepted"], "told": [{"tell": "begun"}], "later": [],
+}  # fmt: skip
+ENDING = {"stop": "stopped", "seen": True, "signals": [], "signal_count": 0, "reports": [], "size": 0}
+
+
+def stopped(lab: Lab, page: Page, **given: Any) -> dict[str, Any]:
+    page.goto(lab.url("/__blank__"))
+    outcome: dict[str, Any] = page.evaluate(STOPPING, {**STOPS, **given})
+    return outcome
+
+
+def test_stop_is_one_order_under_the_journal_to_the_script_that_has_the_turn(lab: Lab, page: Page) -> None:
+    came = stopped(lab, page, told=[{"tell": "begun"}, {"tell": "begun"}, {"tell": "ended", "ending": ENDING}])
+    assert came["orders"] == [[7, "e1", "stop", "m"]]
+    assert came["leave"] == [True, False, True], "leave is given once"
+    assert (came["mark"], came["said"]) == ("ended", ["received", "unknown", "begun", "ended"])
+
+
+def test_stop_is_for_a_turn_that_is_under_way_and_was_led(lab: Lab, page: Page) -> None:
+    for marks, of in (([], "failed"), (["begun", "accepted", "ended"], "ended")):
+        came = stopped(lab, page, marks=marks)
+        assert (came["mark"], came["orders"], came["of"]) == ("failed", [], of), marks
+    came = stopped(lab, page, led=False)
+    assert (came["mark"], came["leave"]) == ("failed", [False])
+    came = stopped(lab, page, told=[{"tell": "begun", "epoch": "e0"}])
+    assert (came["mark"], came["leave"]) == ("claimed", [False]), "another script than the one that was asked"
+
+
+def test_a_stop_that_nobody_saw_through_is_lost_until_its_turn_is_over(lab: Lab, page: Page) -> None:
+    """The script or the background died between the press and its word: nothing is claimed of it, and nothing hangs."""
+    came = stopped(lab, page)
+    assert (came["mark"], came["performer"]) == ("begun", "alive")
+    came = stopped(lab, page, there=False)
+    assert (came["mark"], came["performer"]) == ("begun", "gone")
+    held = {"tell": "held", "why": "not_seen", "reason": "it went on"}
+    came = stopped(lab, page, told=[{"tell": "begun"}, held])
+    assert (came["mark"], came["performer"]) == ("begun", "gone")
+    came = stopped(lab, page, there=False, later=["ended"])
+    assert came["mark"] == "ended"

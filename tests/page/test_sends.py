@@ -192,6 +192,47 @@ def test_stop_is_pressed_once_when_asked(lab: Lab, opened: Opened) -> None:
     assert stop.over()["ending"]["stop"] == "stopped"
     assert stop.steps() == ["begun", "ended"]
     assert first.over()["tell"] == "ended"
+    assert len(lab.stops()) == 1
+    assert lab.pressed() == []
+
+
+def stopping(script: Script, of: Command) -> Command:
+    """The order to press Stop for the turn of that command."""
+    order = {"order": "stop", "command": f"stop-{of.name}", "turn": of.marker, "fence": of.given["fence"]}
+    return Command(script, order, script.order(**order))
+
+
+def test_stop_is_pressed_for_our_own_turn_alone(lab: Lab, opened: Opened, page: Page) -> None:
+    """A person's turn that came after ours is theirs, and its answer goes on."""
+    script, address = opened()
+    first = script.send(address)
+    first.over()
+    lab.answers(lambda prompt: Answer("y" * 90, pieces=90, pace=1.0))
+    page.locator("#prompt-textarea").click()
+    page.keyboard.type("my own question")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-testid=stop-button]")
+    assert stopping(script, first).over()["why"] == "not_generating"
+    assert lab.stops() == []
+
+
+def test_a_stop_that_went_away_meanwhile_is_not_pressed_elsewhere(lab: Lab, opened: Opened, page: Page) -> None:
+    """The last look is after leave was given; what was not pressed is told as that, by the script that had leave."""
+    lab.fault("stall")
+    lab.answers(lambda prompt: Answer("z" * 40))
+    script, address = opened()
+    first = script.send(address)
+    first.wait("accepted")
+    script.answer("begun", {"ok": True, "after": True})
+    stop = stopping(script, first)
+    stop.wait("begun")
+    lab.resume()
+    page.wait_for_selector("[data-testid=stop-button]", state="detached")
+    first.wait("ended")
+    script.release()
+    assert stop.over()["why"] == "not_generating"
+    assert stop.steps() == ["begun", "refused"]
+    assert lab.stops() == []
     assert lab.pressed() == []
 
 

@@ -135,14 +135,20 @@ def first(ladder: Iterable[rungs.Check], seen: Seen, now: datetime) -> Because |
 def _halt(seen: Seen, now: datetime) -> Interrupt | None:
     """A stop always ends what is running, and a time limit holds without a host: with longer and longer pauses.
 
-    What goes on long after its work was said to be done is ours to end, too.
+    What goes on long after its work was said to be done is ours to end, too. What a chat writes is ended only where its
+    task was stopped by somebody: nothing of it runs here, and its Stop is pressed for nobody else.
     """
     snapshot = seen.snapshot
     live = snapshot.live
-    if live is None or not seen.connected or snapshot.task.agent.in_page:
-        return None  # what a chat writes is left alone: nothing of it runs here
-    stopped = snapshot.task.state is TaskState.CANCELLED or slots.lingers(snapshot.task, snapshot.run.policy, now)
-    if not stopped and not reconcile.outlasted(snapshot, seen.found.findings, now):
+    if live is None or not seen.connected:
+        return None
+    stopped = snapshot.task.state is TaskState.CANCELLED
+    if not stopped and snapshot.task.agent.in_page:
+        return None
+    if not stopped and not (
+        slots.lingers(snapshot.task, snapshot.run.policy, now)
+        or reconcile.outlasted(snapshot, seen.found.findings, now)
+    ):
         return None
     if any(command.kind is CommandKind.INTERRUPT for command in snapshot.commands):
         return None

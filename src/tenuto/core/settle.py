@@ -356,7 +356,8 @@ def _not_to_be_ended(draft: Draft, seen: Seen) -> None:
     else:
         return
     if since is not None and draft.now - since >= PATIENCE * draft.before.run.policy.interrupt_grace:
-        question = f"{why} turn {live.number} could not be ended. End its processes by hand"
+        by_hand = "Press Stop in its page" if task.agent.in_page else "End its processes by hand"
+        question = f"{why} turn {live.number} could not be ended. {by_hand}"
         draft.wait(WaitKind.HUMAN, question, attempt=live.id)
 
 

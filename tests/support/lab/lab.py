@@ -224,6 +224,10 @@ class Lab:
         """Every button of the page that was pressed, other than Send and Stop, by its name."""
         return self._do(lambda site: list(site.pressed))
 
+    def stops(self) -> list[str]:
+        """The conversations in which Stop was pressed, each as often as it was."""
+        return self._do(lambda site: list(site.stops))
+
     def posts(self) -> int:
         """How many times a page posted a turn, accepted or not."""
         return self._do(lambda site: site.posts)

@@ -155,6 +155,7 @@ class Site:
         self.challenge = False
         self.accepted: list[Accepted] = []
         self.pressed: list[str] = []
+        self.stops: list[str] = []
         self.posts = 0
         self.faults: list[tuple[str, dict[str, Any]]] = []
         self.conversations = {}
@@ -326,6 +327,7 @@ class Site:
 
     def stop(self, identity: str) -> None:
         """The Stop button was pressed."""
+        self.stops.append(identity)
         conversation = self.conversations.get(identity)
         if conversation is None or conversation.answering is None:
             return
