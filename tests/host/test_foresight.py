@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 
 from tests.host.conftest import PATIENCE, Room, command
 
-from tenuto.model.command import Accepted, Armed, Unsent
+from tenuto.model.command import Accepted, Armed
 from tenuto.model.evidence import Mark, Presence
 from tenuto.ports import Foreseeing
 from tenuto.transports import processes
 from tenuto.transports.host import journal, launch, sight
+
+WAITS = """
+import sys
+from tenuto.transports.host.launch import wait_for_order
+held = wait_for_order(sys.argv[1])
+sys.stdin.read()
+"""
 
 
 async def carried(room: Room, name: str, *, there: bool) -> None:
@@ -66,13 +74,31 @@ async def test_closing_lets_the_waiting_go(room: Room) -> None:
     await carried(room, mine.id, there=False)
 
 
-async def test_what_was_made_ready_and_died_proves_that_nothing_began(room: Room) -> None:
+async def test_another_takes_the_place_of_a_host_that_died_before_it_had_an_order(room: Room) -> None:
     mine = command()
     room.asked.append(mine)
     room.executor.foresee(mine.id)
     await carried(room, mine.id, there=True)
-    for one in processes.carriers(launch.BADGE, mine.id) or ():
-        processes.send(one, signal.SIGKILL)
-    outcome = await room.executor.perform(Armed(mine), room.turn("true"))
-    assert isinstance(outcome, Unsent)
-    assert journal.read(room.journals, mine.id).mark in (Mark.REVOKED, Mark.FAILED)
+    (dead,) = processes.carriers(launch.BADGE, mine.id) or ()
+    processes.send(dead, signal.SIGKILL)
+    await carried(room, mine.id, there=False)
+    assert await room.executor.perform(Armed(mine), room.turn("true")) == Accepted()
+    await room.ended(mine)
+    host = journal.read(room.journals, mine.id).host
+    assert host is not None
+    assert host.pid != dead.pid
+
+
+async def test_a_host_that_waits_ends_with_whoever_would_have_given_it_an_order(room: Room) -> None:
+    mine = command()
+    room.asked.append(mine)
+    giver = await asyncio.create_subprocess_exec(sys.executable, "-c", WAITS, mine.id, stdin=asyncio.subprocess.PIPE)
+    try:
+        await carried(room, mine.id, there=True)
+        giver.kill()
+        await carried(room, mine.id, there=False)
+    finally:
+        if giver.returncode is None:
+            giver.kill()
+        await giver.wait()
+    assert journal.read(room.journals, mine.id).mark is Mark.NONE

@@ -11,7 +11,7 @@ import pytest
 from tests.playbooks.stage import Hall, Stage
 from tests.support.world import OPERATOR
 
-from tenuto.engine.foresight import AT_MOST, Foresight
+from tenuto.engine.foresight import AT_MOST, IDLE, SPARES, Foresight
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.ports import Foreseeing
 
@@ -46,54 +46,71 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     await made.close()
 
 
-async def rests(stage: Stage) -> tuple[Ready, TaskId]:
-    """A task whose turn has ended and whose next one is due in ten seconds."""
+async def rests(stage: Stage) -> tuple[Ready, TaskId, CommandId]:
+    """A task whose turn has ended and whose next one is due in ten seconds, and the spare that waits for it."""
     hall = stage.hall
     assert isinstance(hall, Ready)
     assert isinstance(hall, Foreseeing)
     task = await stage.create(policy={"idle_delay": SOON.total_seconds()})
-    hall.given_up.clear()
+    (spare,) = hall.waiting
+    assert spare not in (hall.running(), *hall.given_up)
     await stage.seen("ends working")
     await stage.turn_the_wheel()
-    assert hall.waiting == hall.given_up == []  # it is too early
-    return hall, task
+    assert (hall.waiting, hall.given_up) == ([spare], [])
+    return hall, task, spare
 
 
 async def test_the_turn_that_comes_is_the_one_that_was_made_ready_for(stage: Stage) -> None:
-    hall, task = await rests(stage)
-    await stage.cycle.foresee(task, stage.clock.now() + SOON)
-    (ready,) = hall.waiting
-    await stage.cycle.foresee(task, stage.clock.now() + SOON)
-    assert hall.waiting == [ready]
-    assert stage.ledger.command(ready) is None, "nothing is written down for it"
+    hall, task, spare = await rests(stage)
+    for _ in range(2):
+        await stage.cycle.foresee(task, stage.clock.now() + SOON)
+        assert hall.waiting == [spare]
+    assert stage.ledger.command(spare) is None, "nothing is written down for it"
     await stage.pass_time(SOON)
-    assert hall.running() == ready
-    assert (hall.waiting, hall.given_up) == ([], [])
+    assert hall.running() == spare
+    (follows,) = hall.waiting
+    assert follows > spare
+    assert hall.given_up == []
 
 
 async def test_a_turn_that_does_not_come_is_given_up(stage: Stage) -> None:
-    hall, task = await rests(stage)
+    hall, task, spare = await rests(stage)
     await stage.cycle.foresee(task, stage.clock.now() + SOON)
-    (ready,) = hall.waiting
     await stage.desk.pause(OPERATOR, task)
     await stage.turn_the_wheel()
-    assert (hall.waiting, hall.given_up) == ([], [ready])
+    assert (hall.waiting, hall.given_up) == ([], [spare])
     await stage.pass_time(2 * SOON)
-    assert stage.ledger.command(ready) is None
+    assert stage.ledger.command(spare) is None
 
 
 async def test_nothing_is_made_ready_for_a_task_that_would_not_go_on(stage: Stage) -> None:
-    hall, task = await rests(stage)
+    hall, task, spare = await rests(stage)
     await stage.cycle.foresee(task, stage.clock.now())
     await stage.desk.pause(OPERATOR, task)
     await stage.cycle.foresee(task, stage.clock.now() + SOON)
-    assert hall.waiting == []
+    await stage.turn_the_wheel()
+    assert (hall.waiting, hall.given_up) == ([spare], []), "the spare is nobody's, and waits for whoever comes first"
+
+
+async def test_a_turn_that_ends_at_work_is_followed_by_the_one_that_waited(stage: Stage) -> None:
+    hall = stage.hall
+    assert isinstance(hall, Ready)
+    await stage.create()
+    for _ in range(3):
+        (spare,) = hall.waiting
+        await stage.seen("ends working")
+        await stage.turn_the_wheel()
+        assert hall.running() == spare
+    assert hall.given_up == []
 
 
 async def test_a_turn_that_ends_at_work_has_the_next_made_ready_while_it_is_looked_at(stage: Stage) -> None:
     hall = stage.hall
     assert isinstance(hall, Ready)
     await stage.create()
+    await stage.pass_time(timedelta(seconds=IDLE))
+    stage.cycle.tend()
+    assert hall.waiting == []
     asked: list[str] = []
     foresee = hall.foresee
 
@@ -105,7 +122,40 @@ async def test_a_turn_that_ends_at_work_has_the_next_made_ready_while_it_is_look
     await stage.seen("ends working")
     await stage.turn_the_wheel()
     assert asked[0] == hall.running(), "made ready before the end was settled"
-    assert (hall.waiting, hall.given_up) == ([], [])
+
+
+async def test_a_spare_that_nobody_needs_is_given_up(stage: Stage) -> None:
+    hall, _, spare = await rests(stage)
+    assert isinstance(hall, Ready)
+    stage.cycle.tend()
+    assert hall.waiting == [spare]
+    stage.clock.time += timedelta(seconds=IDLE)
+    stage.cycle.tend()
+    assert (hall.waiting, hall.given_up) == ([], [spare])
+
+
+async def test_few_spares_wait_and_those_named_first_are_taken_first(stage: Stage) -> None:
+    hall, other = Ready(stage.clock), Ready(stage.clock)
+    ahead = Foresight(stage.minter)
+    first, second, third = (TaskId(f"t-{n}") for n in range(3))
+    ahead.begun(first, hall)
+    ahead.provide(0.0)
+    ahead.begun(first, hall)
+    ahead.provide(1.0)
+    assert len(hall.waiting) == 1, "one task works"
+    for n, task in enumerate((second, third, first)):
+        ahead.begun(task, hall)
+        ahead.provide(2.0 + n)
+    assert len(hall.waiting) == SPARES
+    older, newer = hall.waiting
+    assert older < newer
+    assert ahead.take(first, other) not in hall.waiting, "it waits elsewhere"
+    assert ahead.take(third, hall) == older
+    ahead.make_ready(first, hall)
+    assert ahead.take(first, hall) == newer
+    named = ahead.take(first, hall)
+    assert named > newer
+    assert hall.given_up == []
 
 
 async def test_only_so_many_wait_at_once(stage: Stage) -> None:

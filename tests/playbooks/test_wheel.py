@@ -56,6 +56,9 @@ class Serving:
         self.expected.set()
         raise self.fault
 
+    def tend(self) -> None:
+        """Nothing waits."""
+
     async def serve(self, task_id: TaskId) -> Rest | None:
         self.served.append(task_id)
         await asyncio.sleep(0)

@@ -55,6 +55,7 @@ from tenuto.model.limit import Quiet
 from tenuto.model.reconciliation import Reconciliation, Seen
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import ToolFacts
+from tenuto.model.watched import WatchedFacts
 from tenuto.model.work import AcceptanceKind, Task, WaitKind
 from tenuto.ports import (
     Check,
@@ -65,6 +66,7 @@ from tenuto.ports import (
     Ledger,
     Minter,
     Order,
+    PageWitness,
     Reply,
     Steer,
     TakeOver,
@@ -147,6 +149,8 @@ class Cycle:
         self.ring: Callable[[TaskId], None] = lambda _task: None
         #: What looks at the sessions of tool servers; None: nothing here does.
         self.tools: ToolWitness | None = None
+        #: What watches pages from outside, by the names they are called here.
+        self.witnesses: Mapping[str, PageWitness] = {}
         #: The hours in which nothing goes on by itself after a limit.
         self.quiet: Quiet | None = None
         #: Hears of runs with the dead-man switch on when a turn of theirs is ordered.
@@ -167,6 +171,7 @@ class Cycle:
                 return await self._serve(task_id)
             finally:
                 self._foresight.let_go(task_id)
+                self._foresight.provide(self._clock.monotonic())
 
     @property
     def foresees(self) -> bool:
@@ -185,6 +190,10 @@ class Cycle:
             decision = decide.decide(await self.look(snapshot), at)
             if isinstance(decision.intent, Continue):
                 self._foresight.make_ready(task_id, self._executor(snapshot))
+
+    def tend(self) -> None:
+        """Give up what was made ready and waited for too long."""
+        self._foresight.tend(self._clock.monotonic())
 
     def _turn_of(self, task_id: TaskId) -> asyncio.Lock:
         lock = self._turns.get(task_id)
@@ -303,11 +312,17 @@ class Cycle:
         return self._seen(snapshot, found)
 
     async def _sessions(self, snapshot: Snapshot) -> list[Observation]:
-        """What tool servers say of the sessions that work for the task."""
+        """What tool servers say of the sessions that work for the task, and what is seen of pages watched for it."""
         task = snapshot.task
-        if self.tools is None or (task.terminal and takeover.underway(snapshot) is None):
+        if not task.tools or (task.terminal and takeover.underway(snapshot) is None):
             return []
-        return [await self.tools.look(binding, task.cwd) for binding in task.tools]
+        found = []
+        for binding in task.tools:
+            if binding.page is None and self.tools is not None:
+                found.append(await self.tools.look(binding, task.cwd))
+            elif binding.page is not None and binding.server in self.witnesses:
+                found.append(await self.witnesses[binding.server].look(binding))
+        return found
 
     async def _page(self, snapshot: Snapshot) -> list[Observation]:
         """What the page of the conversation shows, where it has one and a turn may be made there now."""
@@ -324,7 +339,8 @@ class Cycle:
         if not seen.snapshot.task.tools:
             return True
         facts = [each.facts for each in await self._sessions(seen.snapshot)]
-        return reconcile.still(seen, [each for each in facts if isinstance(each, ToolFacts)])
+        tools = [each for each in facts if isinstance(each, ToolFacts)]
+        return reconcile.still(seen, tools, [each for each in facts if isinstance(each, WatchedFacts)])
 
     def _seen(self, snapshot: Snapshot, found: Reconciliation) -> Seen:
         executor: object = self._executor(snapshot)
@@ -547,9 +563,11 @@ class Cycle:
         if task.progress.cursor is None:
             observed = await self._workspace.look(task.cwd, None, plain=True)
             baseline = observed.facts if isinstance(observed.facts, WorkspaceFacts) else None
-        command_id = self._foresight.take(task.id, self._executor(snapshot))
+        executor = self._executor(snapshot)
+        command_id = self._foresight.take(task.id, executor)
         with self._foreseen(seen, command_id):
-            await self._turn(intent, seen, command_id, baseline, now)
+            if await self._turn(intent, seen, command_id, baseline, now):
+                self._foresight.begun(task.id, executor)
 
     @contextmanager
     def _foreseen(self, seen: Seen, command_id: CommandId) -> Iterator[None]:
@@ -567,42 +585,45 @@ class Cycle:
 
     async def _turn(
         self, intent: Continue, seen: Seen, command_id: CommandId, baseline: WorkspaceFacts | None, now: datetime
-    ) -> None:
+    ) -> bool:
+        """Write a turn down and hand it over; whether it was handed over."""
         secret = self._mint.secret()
         try:
             told = self._prompter.tell(seen, command_id, now)
         except prompts.PromptError as error:
             question = f"its next prompt cannot be made: {error}. Shorten what is sent to it"
             await self._prepare(arm.ask(seen, question, now, self._mint.new), "ask")
-            return
+            return False
         if told.unfit is not None:
             message_id, why = told.unfit
             await self._prepare(arm.unfit(seen, message_id, why, now, self._mint.new), "unfit")
-            return
+            return False
         digest = hashlib.sha256(secret.encode()).hexdigest()
         written = arm.turn(seen, intent, command_id, told.text, told.carried, digest, baseline, now, self._mint.new)
-        if written is not None:
-            await self._act(written, self._turn_order(seen, written, told.text, secret), "arm", seen)
+        if written is None:
+            return False
+        return await self._act(written, self._turn_order(seen, written, told.text, secret), "arm", seen)
 
-    async def _act(self, written: arm.Written | None, order: Order, point: str, seen: Seen | None = None) -> None:
-        """Commit, and only then hand over. What came of it is for the next look to say.
+    async def _act(self, written: arm.Written | None, order: Order, point: str, seen: Seen | None = None) -> bool:
+        """Commit, and only then hand over; whether all was handed over. What came of it is for the next look to say.
 
         Where `seen` is given, its cheap facts are looked at once more in between: what has moved is not handed over,
         and the next look makes sure that it never begins.
         """
         if written is None:
-            return
+            return False
         self._must_hold()
         committed = await self._write(written.commit, point)
         if committed is None:
-            return
+            return False
         for armed in committed.armed:
             if seen is not None and not await self._still(seen):
-                return
+                return False
             self._must_hold()
             executor = self._executors[armed.command.executor]
             await executor.perform(armed, order)
             self._fuse.burn(f"{point}.handed_over")
+        return True
 
     def _must_hold(self) -> None:
         """Raises Lapsed once another may lead: asked before arming, and again between the commit and the hand-over."""

@@ -138,7 +138,10 @@ class Wheel:
 
     def _expect(self, group: asyncio.TaskGroup) -> None:
         """Have executors made ready for what is due in a moment."""
-        if not self._cycle.foresees or self.trouble.text is not None:
+        if not self._cycle.foresees:
+            return
+        self._cycle.tend()
+        if self.trouble.text is not None:
             return
         soon = self._clock.now() + AHEAD
         for task_id in self._ledger.due(soon, AT_ONCE):

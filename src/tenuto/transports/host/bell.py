@@ -105,12 +105,12 @@ class Deaths:
     def watch_child(self, command_id: CommandId, pid: int) -> None:
         """Watch a child of ours that nobody else reaps; its pid is its own until it is reaped here."""
         self._children[command_id] = pid
-        self._watch(command_id, pid, lambda: _reaped(pid))
+        self._watch(command_id, pid, lambda: reaped(pid))
 
     def reap(self) -> None:
         """Reap the children that ended while nobody of this process was watching them."""
         for pid in tuple(LEFT):
-            if _reaped(pid):
+            if reaped(pid):
                 LEFT.discard(pid)
 
     def watch(self, command_id: CommandId, who: Identity) -> None:
@@ -171,7 +171,7 @@ class Deaths:
         self._watched[command_id] = loop.call_later(seconds, look).cancel
 
 
-def _reaped(pid: int) -> bool:
+def reaped(pid: int) -> bool:
     """Whether a child of ours has ended; it is reaped by being asked, if it was not before."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid

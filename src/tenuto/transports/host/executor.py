@@ -24,7 +24,7 @@ from tenuto.model.work import Agent
 from tenuto.ports import Check, Clock, ClosePage, Fuse, Halt, Order, Reply, Steer, TakeOver, Turn
 from tenuto.transports import processes
 from tenuto.transports.host import carry, claim, environment, journal, lineage, objection, sight, whereabouts
-from tenuto.transports.host.bell import Bell, Deaths
+from tenuto.transports.host.bell import Bell, Deaths, reaped
 from tenuto.transports.host.halting import Halting
 from tenuto.transports.host.journal import Journal
 from tenuto.transports.host.launch import TooLongError, Waiting, fits_a_pipe, launch, wait_for_order
@@ -315,6 +315,9 @@ class HostExecutor:
         except OSError:
             waiting = None  # starting it again will say why it cannot be
         self._ready.pop(command_id, None)
+        if waiting is not None and reaped(waiting.pid):
+            os.close(waiting.pipe)  # it never had an order, so another may be started in its place
+            return None
         return waiting
 
     async def _settled(self, command: Command, event: asyncio.Event) -> Outcome:

@@ -22,10 +22,22 @@ class One(NamedTuple):
     started: int
 
 
-def kin(leader: int, badge: str) -> list[One]:
+def survivors(leader: int, badge: str, since: int | None) -> int:
+    """How many of the program still run, beside a leader that started at `since`.
+
+    Nobody is said only after two looks: one that is just being replaced by exec shows no environment. The second skips
+    whom the first has told to be strangers; between the two no number of a process comes round again.
+    """
+    strangers: set[str] = set()
+    return len(kin(leader, badge, since, strangers) or kin(leader, badge, since, strangers))
+
+
+def kin(leader: int, badge: str, since: int | None = None, strangers: set[str] | None = None) -> list[One]:
     """Everyone of the program who still runs, without its leader; `badge` is the NAME=value they carry.
 
-    Where there is no process table to read, one nameless member stands for a group that still has any.
+    Who is older than the leader's start, `since` in clock ticks, cannot have been given what it carries. `strangers`
+    are not looked at, and who is found to be one is added. Where there is no process table to read, one nameless
+    member stands for a group that still has any.
     """
     try:
         names = os.listdir("/proc")  # noqa: PTH208 - pathlib would cost the host a third of its start
@@ -33,13 +45,18 @@ def kin(leader: int, badge: str) -> list[One]:
         return [One(leader, leader, 0)] if _group_lives(leader) else []
     needle, mine = os.fsencode(badge), os.getpid()
     found: list[One] = []
+    others: set[str] = set() if strangers is None else strangers
     for name in names:
-        if name.isdigit() and (pid := int(name)) not in (leader, mine):
+        if name not in others and name.isdigit() and (pid := int(name)) not in (leader, mine):
             fields = _stat(pid)
             if fields is None or (fields[0] in (b"Z", b"X") and int(fields[17]) <= 1):
                 continue
-            if leader in (int(fields[2]), int(fields[3])) or _carries(pid, needle):
+            older = since is not None and int(fields[19]) < since
+            carried = b"" if older else _read(f"/proc/{pid}/environ")
+            if leader in (int(fields[2]), int(fields[3])) or b"\0" + needle + b"\0" in b"\0" + carried + b"\0":
                 found.append(One(pid, int(fields[2]), int(fields[19])))
+            elif older or carried:
+                others.add(name)
     return found
 
 
@@ -71,10 +88,6 @@ def _signal(one: One, number: signal.Signals) -> None:
 def _stat(pid: int) -> list[bytes] | None:
     line = _read(f"/proc/{pid}/stat")
     return line[line.rindex(b")") + 2 :].split() if line else None
-
-
-def _carries(pid: int, needle: bytes) -> bool:
-    return b"\0" + needle + b"\0" in b"\0" + _read(f"/proc/{pid}/environ") + b"\0"
 
 
 def _read(path: str) -> bytes:

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Final, NamedTuple
 
 from tenuto.transports.host.fences import FenceScanner
-from tenuto.transports.host.kin import kin, signal_all
+from tenuto.transports.host.kin import kin, signal_all, survivors
 from tenuto.transports.host.program import Program
 
 CHUNK: Final = 1 << 20
@@ -120,15 +120,14 @@ class Watch:
                 break
             self._turn(self._wait(now))
         self._sweep()
-        # Twice before nobody: a process that is just being replaced by exec shows no environment.
-        survivors = len(kin(self._program.pid, self._badge) or kin(self._program.pid, self._badge))
+        left = survivors(self._program.pid, self._badge, self._program.started)
         if self._status is None:
             _, self._status = os.waitpid(self._program.pid, 0)
         code = os.waitstatus_to_exitcode(self._status)
         for descriptor in self._open:
             os.close(descriptor)
         cut = self._cut or ("killed" if code < 0 else None)
-        return Closed(code if code >= 0 else None, -code if code < 0 else None, cut, self._bytes, survivors)
+        return Closed(code if code >= 0 else None, -code if code < 0 else None, cut, self._bytes, left)
 
     def _press(self, now: float) -> None:
         """The ladder: asked to end, then, after the grace, killed."""
