@@ -7,6 +7,9 @@
 
 /** What one listening counts at most, in milliseconds: a longer gap was slept through. */
 const LONGEST = 60_000;
+/** How far two listenings are apart, in milliseconds, while the background is awake: no more, and no less. */
+const EVERY = 30_000;
+const SOONEST = 1_000;
 /** How long after a question the same run is not asked about again by the same supervisor. */
 const APART = 30 * 60_000;
 const RUNS = 64;
@@ -16,6 +19,7 @@ const SETTING = 'dead_man';
  * @typedef {object} Heard
  * @property {number} after milliseconds of silence after which it is asked about
  * @property {number} quiet milliseconds of silence by now
+ * @property {number} since when it last moved
  * @property {string[]} tasks
  * @property {{at: number, epoch: number} | null} asked when, and of whom, it was last asked
  * @property {boolean} told whether this silence was asked about
@@ -35,13 +39,15 @@ export class DeadMan {
     this.turn = Promise.resolve();
     /** Whether any run is listened to, once that was read. @type {boolean | null} */
     this.any = null;
+    /** @type {ReturnType<typeof setTimeout> | null} */
+    this.next = null;
   }
 
   /**
    * An order came for a task: its run is listened to from here on, or is not any more.
-   * @param {string} task @param {unknown} told
+   * @param {string} task @param {unknown} told @param {number} now milliseconds
    */
-  async ordered(task, told) {
+  async ordered(task, told, now = Date.now()) {
     if (told === undefined && Object.keys(await this.runs()).length === 0) return;
     const wish = /** @type {{run?: unknown, after?: unknown} | undefined} */ (told);
     const run = typeof wish?.run === 'string' ? wish.run : null;
@@ -54,19 +60,33 @@ export class DeadMan {
       const before = runs[run];
       const tasks = [...new Set([...(before?.tasks ?? []), task])].slice(-200);
       delete runs[run];
-      runs[run] = { after, quiet: 0, tasks, asked: before?.asked ?? null, told: false };
+      runs[run] = { after, quiet: 0, since: now, tasks, asked: before?.asked ?? null, told: false };
       for (const name of Object.keys(runs).slice(0, -RUNS)) delete runs[name];
     });
+    await this.soon();
   }
 
-  /** Something of a task moved. @param {string} task */
-  async heard(task) {
+  /**
+   * While the background is awake, listen again when the first silence may be long enough. It may be ended before: then
+   * the alarm that brings it back listens.
+   */
+  async soon() {
+    if (this.next !== null) clearTimeout(this.next);
+    this.next = null;
+    const left = Object.values(await this.runs()).map((one) => one.after - one.quiet).filter((one) => one > 0);
+    if (left.length === 0 || !this.link.ready) return;
+    this.next = setTimeout(() => void this.listen().catch(() => undefined), Math.min(Math.max(Math.min(...left), SOONEST), EVERY));
+  }
+
+  /** Something of a task moved. @param {string} task @param {number} now milliseconds */
+  async heard(task, now = Date.now()) {
     if (this.any === false) return;
     const runs = await this.runs();
-    if (!Object.values(runs).some((one) => one.tasks.includes(task) && (one.quiet > 0 || one.told))) return;
+    if (!Object.values(runs).some((one) => one.tasks.includes(task) && (one.quiet > 0 || one.told || now - one.since >= SOONEST))) return;
     await this.change((held) => {
-      for (const one of Object.values(held)) if (one.tasks.includes(task)) Object.assign(one, { quiet: 0, told: false });
+      for (const one of Object.values(held)) if (one.tasks.includes(task)) Object.assign(one, { quiet: 0, since: now, told: false });
     });
+    await this.soon();
   }
 
   /** Listen once, and ask where it is time. @param {number} now milliseconds */
@@ -82,11 +102,11 @@ export class DeadMan {
     let asked = [];
     await this.change((runs, state) => {
       asked = [];
-      const passed = Math.min(Math.max(now - (state.at ?? now), 0), LONGEST);
+      const last = state.at ?? now;
       state.at = now;
       for (const [name, one] of Object.entries(runs)) {
         if (moving.has(name)) Object.assign(one, { quiet: 0, told: false });
-        else if (ready) one.quiet += passed;
+        else if (ready) one.quiet += Math.min(Math.max(now - Math.max(last, one.since ?? 0), 0), LONGEST);
         const again = one.asked === null || one.asked.epoch !== epoch || now - one.asked.at >= APART;
         const due = ready && one.quiet >= one.after && again && (!one.told || one.asked?.epoch !== epoch);
         if (!due) continue;
@@ -97,6 +117,7 @@ export class DeadMan {
     for (const run of asked) {
       this.link.send('ask', { key: `dead-man-${epoch}-${now}`, question: 'dead_man', sentence: 'nothing of this run moves any more', run });
     }
+    await this.soon();
   }
 
   /** @returns {Promise<Record<string, Heard>>} */

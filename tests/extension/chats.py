@@ -5,9 +5,11 @@ What the site's server accepted is the only truth there is about sends: `judge` 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -82,6 +84,13 @@ class Chats:
         pid = int(self.home.json("status")["pid"])
         os.kill(pid, signal.SIGKILL)
 
+    def forget_wakes(self, task: str) -> None:
+        """Take away what a task is to be continued by, behind the back of a supervisor that is not there."""
+        (registry,) = (self.home.folder / "home").rglob("registry.sqlite3")
+        lost = "UPDATE wake SET consumed_at = created_at, revision = revision + 1 WHERE task_id = ? AND consumed_at IS NULL"
+        with contextlib.closing(sqlite3.connect(registry)) as rows, rows:
+            rows.execute(lost, (task,))
+
     def start_supervisor(self) -> None:
         """Begin again."""
         self.home.tenuto("start")
@@ -106,9 +115,12 @@ def answering(turns: int, pieces: int = 4, pace: float = 0.05) -> Callable[[str]
 
 
 @contextmanager
-def chats(folder: Path, kind: str) -> Iterator[Chats]:
-    """A world of its own, begun and ended."""
+def chats(folder: Path, kind: str, settings: str = "") -> Iterator[Chats]:
+    """A world of its own, begun and ended. `settings` is the text of its configuration."""
     home = Home(folder / "h")
+    if settings:
+        (home.folder / "home").mkdir()
+        (home.folder / "home" / "config.toml").write_text(settings, "utf-8")
     with Lab.start() as lab:
         home.tenuto("start")
         try:

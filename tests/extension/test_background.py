@@ -185,13 +185,13 @@ SILENT = """(async () => {
   };
   await one.ordered('t-0', undefined);
   told.off = await rounds(30);
-  await one.ordered('t-1', { run: 'r-1', after: 300 });
+  await one.ordered('t-1', { run: 'r-1', after: 300 }, now);
   await one.listen(now);
   told.before = await rounds(9);
   one = man(); // ended by the browser, and begun anew
   told.after = await rounds(1);
   told.once = await rounds(200);
-  await one.heard('t-1');
+  await one.heard('t-1', now);
   told.soon = await rounds(9);
   told.again = await rounds(1);
   moving = true;

@@ -208,6 +208,25 @@ def test_an_answer_is_stopped_once_whoever_was_killed_before(it: Chats, victim: 
     stopped(it, killed)
 
 
+@either
+def test_a_run_whose_chat_went_silent_is_asked_about_once_and_looked_after(it: Chats) -> None:
+    """The extension sees nothing move any more and asks; the supervisor counts for itself, and wakes its task."""
+    it.lab.answers(answering(2))
+    bounds = ("dead-man=1", "dead-man-ask=2", "dead-man-after=4", "idle-delay=3600")
+    task = it.run("Fall silent after one step.", *(word for one in bounds for word in ("--policy", one)))
+    until("the first turn's end", lambda: [row["state"] for row in it.shown(task)["attempts"]] == ["ended"])
+    until("the wake for another", lambda: it.shown(task)["wakes"])
+    # What is to go on by itself is lost, as by a fault of ours.
+    it.home.tenuto("stop")
+    it.forget_wakes(task)
+    it.home.tenuto("start")
+    assert it.ends(task) == "completed"
+    assert len(it.accepted_of(task)) == 2
+    told = it.home.json("events", "--limit", "500")["events"]
+    run = it.shown(task)["task"]["run"]
+    assert [one["kind"] for one in told if one["run"] == run and "dead_man" in one["kind"]] == ["run.dead_man"]
+
+
 @one
 def test_a_card_in_mid_turn_is_its_persons_and_nothing_is_pressed(it: Chats) -> None:
     it.lab.answers(answering(1))

@@ -1,7 +1,7 @@
 """Listens for runs that have the dead-man switch on, and weighs what their extensions ask.
 
 Nothing is done here while no such run is at work. While one is, its rows and its turns are listened to every twenty
-seconds, and time that was awake and connected is counted until something shows a sign. A question is kept until that
+seconds, or more often where its policy has less patience, and time that was awake and connected is counted until something shows a sign. A question is kept until that
 count is long enough or a sign comes; what is granted goes through the ledger under a key of its half hour, so that
 questions asked twice, or by two browsers, come to one.
 """
@@ -29,6 +29,12 @@ from tenuto.ports import Clock, Ledger, Minter
 _LOG = logging.getLogger("tenuto.deadman")
 
 EVERY: Final = timedelta(seconds=20)
+"""How far two listenings are apart at most."""
+
+SOONEST: Final = timedelta(seconds=1)
+SHARE: Final = 30
+"""How often a run is listened to, at least, in the time after which something may be granted to it."""
+
 SCOPE: Final = "dead-man"
 RUNS: Final = 500
 TASKS: Final = 1000
@@ -61,6 +67,7 @@ class DeadMan:
         self._silences: dict[RunId, Silence | None] = {}
         self._asked: dict[RunId, str] = {}
         self._heard: set[RunId] = set()
+        self._after: dict[RunId, timedelta] = {}
         self._last = clock.monotonic()
         self._bell = asyncio.Event()
         self._stopping = False
@@ -115,8 +122,12 @@ class DeadMan:
             except (OutOfReach, StorageFull) as trouble:
                 _LOG.warning("runs cannot be listened to now: %s", trouble)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(EVERY.total_seconds() if self._silences else None):
+                async with asyncio.timeout(self._pause().total_seconds() if self._silences else None):
                     await self._bell.wait()
+
+    def _pause(self) -> timedelta:
+        """Until the next listening."""
+        return min(EVERY, max(SOONEST, min(self._after.values(), default=SHARE * EVERY) / SHARE))
 
     async def round(self) -> None:
         """Listen to every run once, and answer what is asked."""
@@ -128,6 +139,8 @@ class DeadMan:
     async def _listen(self, run_id: RunId, passed: timedelta) -> None:
         run = self._ledger.run(run_id)
         tasks = self._unfinished(run) if run is not None else ()
+        if run is not None:
+            self._after[run_id] = run.policy.dead_man_after
         before = self._silences[run_id]
         alive = run_id in self._heard or any(self._alive(one) for one in tasks)
         self._heard.discard(run_id)
@@ -140,8 +153,8 @@ class DeadMan:
         if run_id in self._asked and run is not None:
             await self._weigh(run, tasks, silence)
         if run is None or not run.policy.dead_man or not tasks:
-            self._silences.pop(run_id, None)
-            self._asked.pop(run_id, None)
+            for known in (self._silences, self._asked, self._after):
+                known.pop(run_id, None)
 
     def _unfinished(self, run: Run) -> tuple[Snapshot, ...]:
         found = (
