@@ -318,7 +318,9 @@ def _rules(name: str) -> list[str]:
     made = tables.TABLES[name]
     lines = [
         f"- `{rule.name}`: `{rule.sqltext}`"
-        for rule in sorted(made.constraints, key=lambda rule: str(rule.name))
+        for rule in sorted(
+            (rule for each in (made, *made.columns) for rule in each.constraints), key=lambda rule: str(rule.name)
+        )
         if isinstance(rule, CheckConstraint)
     ]
     lines += [

@@ -16,7 +16,7 @@ ALLOWED = {
     "registry": "id revision created_at held_at held_by merging_off_at merging_off_by one",
     "leadership": """epoch owner host pid started boot_id address taken_at renewed_at expires_at stop_asked_at
         released_at one""",
-    "text": "id kind task_id body digest created_at",
+    "text": "id kind task_id body digest created_at removed_at",
     "run": "id revision title state auto_resume policy coordinator created_at stopped_at",
     "task": """id revision run_id title objective cwd agent acceptance state created_at auto_resume max_attempts parent
         started_at ended_at disposition_reason disposition_source disposition_prior_state disposition_reference

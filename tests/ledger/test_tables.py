@@ -134,6 +134,7 @@ def spoilt(world: World) -> dict[str, Row]:
     w = world
     settled = replace(w.command, state=CommandState.RELEASED, settled_at=NOW, released_by="me", verdict="not done")
     return {
+        "text_removed_has_no_body": replace(w.text, removed_at=NOW),
         "run_state_known": _forced(w.run, state="paused"),
         "run_revision_counts": replace(w.run, revision=0),
         "run_stopped_at": replace(w.run, state=RunState.STOPPED),
@@ -250,7 +251,8 @@ def constraints() -> set[str]:
     return {
         str(constraint.name)
         for table in tables.TABLES.values()
-        for constraint in table.constraints
+        for made in (table, *table.columns)
+        for constraint in made.constraints
         if isinstance(constraint, CheckConstraint)
     }
 

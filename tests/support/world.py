@@ -130,6 +130,10 @@ class Played:
 
     # -- what a test does
 
+    def found(self, command: Command) -> None:
+        """Let a turn be under way that another world handed over."""
+        self._write(command, Mark.ACCEPTED, Presence.ALIVE)
+
     @property
     def under_way(self) -> tuple[CommandId, ...]:
         """Commands that were accepted and have not ended."""
@@ -260,13 +264,16 @@ async def world(
     fuse: Fuse | None = None,
     hosts: Callable[[SetClock], Hosts] | None = None,
     sources: UnitSources | None = None,
+    database: str | None = None,
+    first: int = 1,
 ) -> AsyncIterator[World]:
     """A world in a directory. `led` False: nobody leads, and its desk changes nothing; `fuse` is the cycle's.
 
     `hosts` are what merging asks: hosts of repositories, checkouts, and what runs a gate; `sources` where units live.
+    `database` is a registry that is somewhere else or was made before, and `first` the number its names go on with.
     """
-    clock, minter = SetClock(), Counting()
-    ledger = open_registry(folder / "state" / "registry.sqlite3", clock, minter=minter)
+    clock, minter = SetClock(), Counting(first)
+    ledger = open_registry(database or folder / "state" / "registry.sqlite3", clock, minter=minter)
     executor, workspace = played(clock), Still(clock)
     around = Surroundings(str(folder / "api.sock"), str(folder / "spool"), str(folder))
     told = hosts(clock) if hosts is not None else Hosts()

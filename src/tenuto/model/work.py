@@ -351,7 +351,8 @@ class TextKind(StrEnum):
 class Text:
     """A text of our own (an assignment, a prompt, a message, an answer, a sweep) with its sha256 digest in hex.
 
-    `body` is None once its retention has passed; the digest stays.
+    `body` is None once its retention has passed; the digest stays. `removed_at` is when that was done; None too where
+    it was done before moments of it were kept.
     """
 
     id: TextId
@@ -360,3 +361,4 @@ class Text:
     body: str | None
     digest: str
     created_at: datetime
+    removed_at: datetime | None = None

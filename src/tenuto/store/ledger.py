@@ -98,7 +98,7 @@ class TableLedger(TableReader):
 
         def write(connection: Connection) -> None:
             self._transactions.fence(connection, self._epoch)
-            forget(connection, self._sql, what)
+            forget(connection, self._sql, what, now)
 
         try:
             await self._writer.do(write)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tenuto.store.postgresql import Postgresql
 
 #: The schema this program writes, and every one it can carry forward.
-PRESENT = "0001"
-KNOWN = ("0001",)
+PRESENT = "0002"
+KNOWN = ("0001", "0002")
 
 SERVER = "postgresql://"
 _MAGIC = b"SQLite format 3\x00"

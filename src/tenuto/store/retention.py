@@ -1,8 +1,8 @@
 """What a registry may forget, found by looking and taken out a little at a time.
 
 Events go from the oldest on, without a gap, and the newest never; of a text only the body goes, once its task has
-been over for long, and its digest stays; of what was seen the newest of each task stay. Looking is the reader's
-work; the writer is only given names, so that nobody waits behind a search.
+been over for long, its digest stays, and when it was done is written beside; of what was seen the newest of each task
+stay. Looking is the reader's work; the writer is only given names, so that nobody waits behind a search.
 """
 
 from __future__ import annotations
@@ -53,6 +53,21 @@ _TEXTS = (
     .limit(_LIMIT)
     .offset(_ZERO)
 )
+_swept = exists(
+    select(tables.chain.c.id)
+    .where(
+        tables.chain.c.swept == _words.c.id,
+        or_(tables.chain.c.ended_at.is_(None), tables.chain.c.ended_at >= bindparam("since")),
+    )
+    .correlate(_words)
+)
+#: Texts of no task are what chains were swept with: a chain keeps its last one until it has been over for long.
+_SWEEPS = (
+    select(_words.c.id)
+    .where(_words.c.body.is_not(None), _words.c.task_id.is_(None), _words.c.created_at < bindparam("before"), ~_swept)
+    .limit(_LIMIT)
+    .offset(_ZERO)
+)
 _KEYS = (
     select(tables.idempotency.c.scope, tables.idempotency.c.key)
     .where(tables.idempotency.c.at < bindparam("before"), text(f"scope <> '{ONCE}'"))
@@ -73,7 +88,11 @@ _OLD = {
     for name, table in _SEEN.items()
 }
 _FORGET_EVENTS = delete(_event).where(_event.c.n <= bindparam("last"))
-_FORGET_TEXT = update(_words).where(_words.c.id == bindparam("its_id")).values(body=text("NULL"))
+_FORGET_TEXT = (
+    update(_words)
+    .where(_words.c.id == bindparam("its_id"), _words.c.body.is_not(None))
+    .values(body=text("NULL"), removed_at=bindparam("done_at"))
+)
 _FORGET_KEY = delete(tables.idempotency).where(
     tables.idempotency.c.scope == bindparam("scope"), tables.idempotency.c.key == bindparam("key")
 )
@@ -116,20 +135,24 @@ def overdue(connection: Connection, texts: Texts, keep: Keeping, now: datetime) 
             if len(found) >= MOST:
                 break
         seen[name] = tuple(found[:MOST])
+    own = [str(row[0]) for row in ask(_TEXTS, before=before, since=before, most=MOST)]
+    if len(own) < MOST:
+        own += [str(row[0]) for row in ask(_SWEEPS, before=before, since=before, most=MOST - len(own))]
     return Overdue(
         last,
-        tuple(str(row[0]) for row in ask(_TEXTS, before=before, since=before, most=MOST)),
+        tuple(own),
         tuple((str(scope), str(key)) for scope, key in ask(_KEYS, before=moment(now - keep.keys), most=MOST)),
         seen,
     )
 
 
-def forget(connection: Connection, texts: Texts, what: Overdue) -> None:
-    """Take it out, on an open transaction."""
+def forget(connection: Connection, texts: Texts, what: Overdue, now: datetime) -> None:
+    """Take it out, on an open transaction; a text remembers that it was at `now`."""
     if what.last:
         connection.execute(texts.of(_FORGET_EVENTS).sql, (what.last,))
+    removal = texts.of(_FORGET_TEXT)
     for words in what.texts:
-        connection.execute(texts.of(_FORGET_TEXT).sql, (words,))
+        connection.execute(removal.sql, removal.cells({"its_id": words, "done_at": moment(now)}))
     for scope, key in what.keys:
         connection.execute(texts.of(_FORGET_KEY).sql, (scope, key))
     for name, rows in what.seen.items():

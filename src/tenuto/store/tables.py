@@ -143,6 +143,12 @@ _PARENTS: Mapping[str, str] = {
 }
 
 
+#: What a column that came later refuses: a table that is there cannot be given a rule of its own any more.
+_RULES: Mapping[str, tuple[str, str]] = {
+    "text.removed_at": ("text_removed_has_no_body", "removed_at IS NULL OR body IS NULL"),
+}
+
+
 def among(name: str, states: Iterable[StrEnum]) -> str:
     """SQL for "the column is one of these", spelled the same in an index and in the query that uses it."""
     return f"{name} IN ({', '.join(sorted(repr(str(state.value)) for state in states))})"
@@ -164,11 +170,12 @@ NOT_DONE = f"outcome IS NULL OR outcome <> '{Outcome.DONE.value}'"
 
 
 def _column(table: str, field: Field) -> Column[object]:
-    parent = _PARENTS.get(f"{table}.{field.name}")
+    parent, rule = _PARENTS.get(f"{table}.{field.name}"), _RULES.get(f"{table}.{field.name}")
     return Column(
         field.name,
         NUMBER if field.rule.kind is int else Text(),
         *([ForeignKey(parent)] if parent else []),
+        *([_check(*rule)] if rule else []),
         primary_key=field.name == "id",
         nullable=field.nullable,
     )
@@ -420,6 +427,8 @@ SEARCHED = (
     _index("task_in_line", task.c.created_at, task.c.id, where="queued_at IS NOT NULL"),
     _index("task_spawned", task.c.spawned_by, task.c.created_at, where="spawned_by IS NOT NULL"),
     _index("text_of_digest", words.c.digest, where=OBJECTIVE_TEXT),
+    _index("task_of_objective", task.c.objective),
+    _index("text_kept", words.c.task_id, words.c.id, where="body IS NOT NULL"),
     _index("token_named", token.c.id, where="name IS NOT NULL"),
     _index("conversation_of_task", conversation.c.task_id),
     _index("command_open", command.c.task_id, where=OPEN_COMMAND),
