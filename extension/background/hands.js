@@ -348,7 +348,7 @@ export class Hands {
     const answer = await this.pages.order(tab, epoch, {
       order: 'watch', profile, command: entry.command, marker: entry.marker,
       since: entry.mark === 'accepted' ? 'accepted' : 'begun', text_digest: entry.text_digest,
-      fence: { conversation: entry.url, ours: [], patience: 30_000, acceptance: 60_000 },
+      fence: { conversation: entry.url, ours: [], patience: 30_000, acceptance: shown(profile) },
     });
     if (answer === null || !('taken' in answer) || !answer.taken) this.watching.delete(entry.command);
   }
@@ -645,6 +645,11 @@ export class Hands {
     }
     this.link?.tellServing(serves);
   }
+}
+
+/** How long the site may take to show a turn, in milliseconds. @param {Record<string, unknown>} profile */
+function shown(profile) {
+  return bounded(/** @type {{acceptance_ms?: unknown} | undefined} */ (profile.send)?.acceptance_ms, 1000, 600_000, 60_000);
 }
 
 /** @param {unknown} value @param {number} least @param {number} most @param {number} otherwise */

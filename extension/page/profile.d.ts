@@ -65,6 +65,8 @@ export interface SiteProfile {
     settle_ms: number;
     most_characters: number;
     needs_visible: boolean;
+    patience_ms: number;
+    acceptance_ms: number;
   };
   steer: { submit: ('click' | 'enter')[] } | null;
   completion: {

@@ -87,9 +87,9 @@ class Chats:
     def forget_wakes(self, task: str) -> None:
         """Take away what a task is to be continued by, behind the back of a supervisor that is not there."""
         (registry,) = (self.home.folder / "home").rglob("registry.sqlite3")
-        lost = "UPDATE wake SET consumed_at = created_at, revision = revision + 1 WHERE task_id = ? AND consumed_at IS NULL"
+        lost = "UPDATE wake SET consumed_at = created_at, revision = revision + 1"
         with contextlib.closing(sqlite3.connect(registry)) as rows, rows:
-            rows.execute(lost, (task,))
+            rows.execute(f"{lost} WHERE task_id = ? AND consumed_at IS NULL", (task,))
 
     def start_supervisor(self) -> None:
         """Begin again."""

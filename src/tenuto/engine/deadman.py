@@ -1,9 +1,9 @@
 """Listens for runs that have the dead-man switch on, and weighs what their extensions ask.
 
 Nothing is done here while no such run is at work. While one is, its rows and its turns are listened to every twenty
-seconds, or more often where its policy has less patience, and time that was awake and connected is counted until something shows a sign. A question is kept until that
-count is long enough or a sign comes; what is granted goes through the ledger under a key of its half hour, so that
-questions asked twice, or by two browsers, come to one.
+seconds, or more often where its policy has less patience, and time that was awake and connected is counted until
+something shows a sign. A question is kept until that count is long enough or a sign comes; what is granted goes through
+the ledger under a key of its half hour, so that questions asked twice, or by two browsers, come to one.
 """
 
 from __future__ import annotations

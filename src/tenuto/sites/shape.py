@@ -219,13 +219,19 @@ class Error(Part):
 
 
 class Sending(Part):
-    """How a turn is put in: ways to put text, in order, each verified whole; then one submit, never a second."""
+    """How a turn is put in: ways to put text, in order, each verified whole; then one submit, never a second.
+
+    `patience_ms` is how long the page may take to be ready for the words, `acceptance_ms` how long the site may take to
+    show the turn after the submit: then what became of it is not known, and a person is asked.
+    """
 
     type: Annotated[list[Literal["paste", "insert", "value"]], Field(min_length=1)]
     submit: Literal["click"] = "click"
     settle_ms: Milliseconds = 80
     most_characters: Annotated[int, Field(ge=1_000, le=400_000)] = 50_000
     needs_visible: bool = True
+    patience_ms: Annotated[int, Field(ge=1_000, le=120_000)] = 20_000
+    acceptance_ms: Annotated[int, Field(ge=1_000, le=600_000)] = 60_000
 
 
 class Steering(Part):

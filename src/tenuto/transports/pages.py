@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 
 from tenuto.core import resets
 from tenuto.model.command import Command
@@ -26,12 +26,6 @@ from tenuto.transports.bridge import Bridge
 from tenuto.transports.canary import Canary
 from tenuto.transports.line import moment_of, rank_of
 from tenuto.transports.remote import LOOK, RemoteExecutor, target_of
-
-PATIENCE: Final = timedelta(seconds=20)
-"""How long a page may take to be ready for the words."""
-
-ACCEPTANCE: Final = timedelta(seconds=60)
-"""How long after the submit the turn may take to appear; then what became of it is not known."""
 
 Profiles = Callable[[str], Mapping[str, Any] | None]
 """The compiled profile of a site by its name; None for a site that nobody knows. Raises Mistake for a broken one."""
@@ -88,8 +82,8 @@ class PageExecutor(RemoteExecutor):
             "profile": profile,
             "open": profile["new_chat"],
             "limit": order.limit.total_seconds(),
-            "patience": PATIENCE.total_seconds(),
-            "acceptance": ACCEPTANCE.total_seconds(),
+            "patience": profile["send"]["patience_ms"] / 1000,
+            "acceptance": profile["send"]["acceptance_ms"] / 1000,
         }
         if order.watched is not None:
             run, after = order.watched
