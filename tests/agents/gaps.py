@@ -19,7 +19,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from tests.support.agents import DONE, WORKING, Stage, lined
+from tests.support.agents import DONE, UNASKED, WORKING, Stage, lined
 from tests.support.home import Home
 from tests.support.scripted_model import Say, ScriptedModel
 
@@ -27,14 +27,13 @@ from tenuto.transports.agents import events as said
 from tenuto.transports.agents.adapters import ADAPTERS
 from tenuto.transports.agents.channel import Start
 
-CODEX = ("-c", "approval_policy='\"never\"'", "-c", "sandbox_mode='\"danger-full-access\"'")
 NAMES = ("claude", "codex", "gemini", "pi", "opencode")
 
 
 def under_a_supervisor(folder: Path, name: str, turns: int) -> list[float]:
     """Seconds of each gap."""
     with ScriptedModel([*[Say(WORKING)] * (turns - 1), Say(DONE)]) as model:
-        stage = Stage(folder, name, model.url, *CODEX)
+        stage = Stage(folder, name, model.url, *UNASKED)
         task = stage.run("Keep the log.\n", "--policy", "stall_pause=1000", "--policy", "stall_warn=1000")
         try:
             stage.ended(task, 60.0 + 30.0 * turns)
@@ -56,7 +55,7 @@ def alone(folder: Path, name: str, turns: int) -> list[float]:
     """Seconds from the program's start until it has taken up our words, in one session."""
     (folder / "work").mkdir(parents=True)
     with ScriptedModel([Say(WORKING)] * turns) as model:
-        line, environment, _ = lined(folder, name, model.url, *CODEX)
+        line, environment, _ = lined(folder, name, model.url, *UNASKED)
         values = {**Home(folder / "bare").environment, **environment, "HOME": str(folder)}
         argv = tuple(shlex.split(line.partition(":")[2]))
         return asyncio.run(_alone(name, Start(argv, str(folder / "work"), values), turns))

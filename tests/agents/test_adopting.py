@@ -13,29 +13,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.agents import DONE, WORKING, Stage, logging
+from tests.support.agents import DONE, UNASKED, WORKING, Stage, logging, staged
 from tests.support.programs import installed
-from tests.support.scripted_model import Call, Say, ScriptedModel, Step
+from tests.support.scripted_model import Call, Say, Step
 
 pytestmark = pytest.mark.timeout(300)
 
 PATIENCE = 150.0
 PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
-CODEX = ("-c", "approval_policy='\"never\"'", "-c", "sandbox_mode='\"danger-full-access\"'")
 
 
 def tool(*words: str) -> Call:
     return Call("Bash", logging(*words))
-
-
-@contextmanager
-def staged(folder: Path, agent: str, steps: list[Step]) -> Iterator[tuple[Stage, ScriptedModel, list[str]]]:
-    with ScriptedModel(steps) as model:
-        stage, tasks = Stage(folder, agent, model.url, *CODEX), list[str]()
-        try:
-            yield stage, model, tasks
-        finally:
-            stage.close(*tasks)
 
 
 def asked(stage: Stage, *argv: str, text: str = "Begin.\n") -> subprocess.CompletedProcess[str]:
@@ -64,7 +53,7 @@ def refused(stage: Stage, *arguments: str) -> tuple[int, str]:
 
 def test_a_session_is_adopted_as_it_stands_and_gone_on_with(tmp_path: Path) -> None:
     steps: list[Step] = [Say("older"), tool("by-hand"), Say("I began."), tool("adopted"), Say(DONE)]
-    with staged(tmp_path, "claude", steps) as (stage, model, tasks):
+    with staged(tmp_path, "claude", steps, *UNASKED) as (stage, model, tasks):
         older, session = by_hand(stage), by_hand(stage)
         listed = {row["session"]: row for row in stage.home.json("adopt", "claude", "--list")["sessions"]}
         assert set(listed) == {older, session}
@@ -89,7 +78,7 @@ def test_a_session_is_adopted_as_it_stands_and_gone_on_with(tmp_path: Path) -> N
 @pytest.mark.prove
 def test_one_that_was_passed_over_by_a_newer_session_is_not_gone_on_with(tmp_path: Path) -> None:
     steps: list[Step] = [Say("begun"), Say("newer")]
-    with staged(tmp_path, "claude", steps) as (stage, model, tasks):
+    with staged(tmp_path, "claude", steps, *UNASKED) as (stage, model, tasks):
         task = stage.home.tenuto("adopt", stage.line, "--session", by_hand(stage)).strip()
         tasks.append(task)
         newer = by_hand(stage)
@@ -103,7 +92,7 @@ def test_one_that_was_passed_over_by_a_newer_session_is_not_gone_on_with(tmp_pat
 def test_a_session_that_is_open_in_a_terminal_goes_on_at_its_own_stops(tmp_path: Path) -> None:
     by_hand = [Say("hello yourself"), Say("as you wish")]
     steps: list[Step] = [*by_hand, tool("one"), Say(WORKING), tool("two"), Say(DONE)]
-    with staged(tmp_path, "claude", steps) as (stage, model, tasks), terminal(stage) as typed:
+    with staged(tmp_path, "claude", steps, *UNASKED) as (stage, model, tasks), terminal(stage) as typed:
         shown = stage.home.json("hooks", "install", "claude", "--yes")
         assert shown["done"]
         assert "never called" in stage.home.tenuto("hooks", "status", "claude")
@@ -184,7 +173,7 @@ def terminal(stage: Stage) -> Iterator[Callable[[str], None]]:
 
 def test_codex_leaves_out_hooks_that_nobody_trusted_and_that_is_said(tmp_path: Path) -> None:
     steps: list[Step] = [Say("once"), Say("twice"), Say(DONE)]
-    with staged(tmp_path, "codex", steps) as (stage, model, tasks):
+    with staged(tmp_path, "codex", steps, *UNASKED) as (stage, model, tasks):
         stage.home.environment |= {"SCRIPTED_KEY": "no-key"}
         stage.home.tenuto("restart")
         stage.home.tenuto("hooks", "install", "codex", "--yes")

@@ -6,24 +6,23 @@ counted is what the model was asked and what the disk holds.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.agents import DONE, WORKING, Stage
+from tests.support.agents import DONE, UNASKED, WORKING, Stage, staged
 from tests.support.scripted_model import Call, Fail, Late, Say, ScriptedModel, Step, Wait
 
 pytestmark = pytest.mark.timeout(900)
 PATIENCE = 300.0
 CODEX = (
-    "-c", "approval_policy='\"never\"'", "-c", "sandbox_mode='\"danger-full-access\"'",
-    "-c", "model_providers.scripted.request_max_retries=0", "-c", "model_providers.scripted.stream_max_retries=0",
-)  # fmt: skip
+    *UNASKED,
+    *("-c", "model_providers.scripted.request_max_retries=0", "-c", "model_providers.scripted.stream_max_retries=0"),
+)
 CONFIG = """[policy]
 limit_buffer = 1
 limit_jitter = 1
@@ -50,38 +49,22 @@ def spent(agent: str, seconds: int) -> Fail:
     return Fail(429, headers=named, body={"error": error})
 
 
-@contextmanager
-def staged(
+def hindered(
     folder: Path, agent: str, steps: Sequence[Step], **environment: str
-) -> Iterator[tuple[Stage, ScriptedModel, list[str]]]:
+) -> AbstractContextManager[tuple[Stage, ScriptedModel, list[str]]]:
+    """A program whose limits are short, with these variables more."""
     home = folder / "home"
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text(CONFIG, "utf-8")
-    with ScriptedModel(steps) as model:
-        stage, tasks = Stage(folder, agent, model.url, *CODEX), list[str]()
+
+    def ready(stage: Stage) -> None:
         if environment:
             stage.home.environment |= environment
             if "CLAUDE_CODE_OAUTH_TOKEN" in environment:
                 del stage.home.environment["ANTHROPIC_API_KEY"]
             stage.home.tenuto("restart")
-        try:
-            yield stage, model, tasks
-        finally:
-            stage.close(*tasks)
 
-
-def rows(stage: Stage, sentence: str, *values: str) -> list[sqlite3.Row]:
-    """What the registry holds, read beside its supervisor."""
-    with sqlite3.connect(f"file:{stage.home.folder}/home/state/registry.sqlite3?mode=ro", uri=True) as connection:
-        connection.row_factory = sqlite3.Row
-        return connection.execute(sentence, values).fetchall()
-
-
-def ended(stage: Stage, task: str) -> dict[str, Any]:
-    """Everything about a task, once it is over."""
-    over = "SELECT 1 FROM task WHERE id = ? AND ended_at IS NOT NULL"
-    stage.home.until("its end", lambda: bool(rows(stage, over, task)), patience=PATIENCE)
-    return stage.shown(task)
+    return staged(folder, agent, steps, *CODEX, ready=ready)
 
 
 def outcomes(shown: dict[str, Any]) -> list[str]:
@@ -99,12 +82,12 @@ def test_br_082_all_tasks_of_the_account_wait_for_the_reset_and_go_on_once_each(
     steps: list[Step] = [tool(agent, "one"), far, near, Say(DONE), Say(DONE)]
     more = {"CLAUDE_CODE_OAUTH_TOKEN": "no-token-at-all"} if agent == "claude" else {}
     open_ = "SELECT 1 FROM wait WHERE kind = 'limit' AND closed_at IS NULL"
-    with staged(tmp_path, agent, steps, **more) as (stage, model, tasks):
+    with hindered(tmp_path, agent, steps, **more) as (stage, model, tasks):
         tasks.append(task := stage.run())
-        stage.home.until("the limit", lambda: bool(rows(stage, open_)), PATIENCE)
+        stage.home.until("the limit", lambda: bool(stage.rows(open_)), PATIENCE)
         asked = len(model.asked)
         tasks.append(other := stage.run("Another piece of work.\n"))
-        stage.home.until("both wait", lambda: len(rows(stage, open_)) == 2, PATIENCE)
+        stage.home.until("both wait", lambda: len(stage.rows(open_)) == 2, PATIENCE)
         (limit,) = stage.home.json("limits")["limits"]
         assert limit["resets_at"] is not None
         assert {one["task"] for one in limit["waiting"]} == {task, other}
@@ -116,7 +99,7 @@ def test_br_082_all_tasks_of_the_account_wait_for_the_reset_and_go_on_once_each(
         stage.kill("supervisor", task)
         assert len(model.asked) == asked, "no turn is made to find out"
         stage.home.tenuto("limits", "lift", limit["id"])
-        ends = [ended(stage, one) for one in (task, other)]
+        ends = [stage.ended(one, PATIENCE) for one in (task, other)]
         assert sorted(word for shown in ends for word in outcomes(shown)) == [
             "hindered", "hindered", "turn_end", "turn_end",
         ], "whoever meets the limit again, once it is lifted, waits for its reset and goes on"  # fmt: skip
@@ -132,17 +115,17 @@ def test_br_082_all_tasks_of_the_account_wait_for_the_reset_and_go_on_once_each(
 def test_an_overloaded_service_is_tried_again_and_is_no_limit(tmp_path: Path) -> None:
     down, watched = Fail(529, body=OVERLOADED), threading.Event()
     steps: list[Step] = [down, Wait(until=watched), down, Say(DONE)]
-    with staged(tmp_path, "claude", steps, CLAUDE_CODE_MAX_RETRIES="1") as (stage, model, tasks):
+    with hindered(tmp_path, "claude", steps, CLAUDE_CODE_MAX_RETRIES="1") as (stage, model, tasks):
         stage.named = ("CLAUDE_CODE_MAX_RETRIES",)
         tasks.append(task := stage.run())
         sighted = 'SELECT 1 FROM sighting WHERE task_id = ? AND facts LIKE \'%"retrying","true"%\''
-        stage.home.until("its own trying again is seen", lambda: bool(rows(stage, sighted, task)), PATIENCE)
+        stage.home.until("its own trying again is seen", lambda: bool(stage.rows(sighted, task)), PATIENCE)
         watched.set()
-        shown = ended(stage, task)
+        shown = stage.ended(task, PATIENCE)
         assert outcomes(shown) == ["hindered", "turn_end"]
         assert shown["task"]["attempts"] == 1
         assert stage.home.json("limits", "--all")["limits"] == []
-        (wait,) = rows(stage, "SELECT * FROM wait WHERE task_id = ?", task)
+        (wait,) = stage.rows("SELECT * FROM wait WHERE task_id = ?", task)
         assert (wait["kind"], wait["subject"]) == ("time", "overload")
         assert model.complaints == []
 
@@ -150,12 +133,12 @@ def test_an_overloaded_service_is_tried_again_and_is_no_limit(tmp_path: Path) ->
 @pytest.mark.parametrize("agent", ["claude", "codex"])
 def test_a_full_session_is_handed_over_to_a_fresh_one(tmp_path: Path, agent: str) -> None:
     before: list[Step] = [tool(agent, "one"), Say(WORKING)] if agent == "codex" else []
-    with staged(tmp_path, agent, [*before, Fail(400, body=FULL[agent]), Say(DONE)]) as (stage, model, tasks):
+    with hindered(tmp_path, agent, [*before, Fail(400, body=FULL[agent]), Say(DONE)]) as (stage, model, tasks):
         tasks.append(task := stage.run())
-        shown = ended(stage, task)
+        shown = stage.ended(task, PATIENCE)
         assert outcomes(shown)[-2:] == ["hindered", "turn_end"], stage.told(task)
         assert stage.logged() == ["one"] * (agent == "codex")
-        old, new = rows(stage, "SELECT * FROM conversation WHERE task_id = ? ORDER BY opened_at", task)
+        old, new = stage.rows("SELECT * FROM conversation WHERE task_id = ? ORDER BY opened_at", task)
         assert (old["state"], new["parent"]) == ("superseded", old["id"])
         last = model.asked[-1]
         assert any("taking over work that was begun in another conversation" in text for text in last.words)

@@ -5,12 +5,11 @@ The programs are real and their model is scripted. What was done is counted in a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.support.agents import DONE, WORKING, Stage, answers, lined, logging
+from tests.support.agents import DONE, WORKING, Stage, answers, lined, logging, staged
 from tests.support.scripted_model import Call, Say, ScriptedModel, Step
 
 pytestmark = pytest.mark.timeout(300)
@@ -22,16 +21,6 @@ TOOL = {"gemini": "run_shell_command", "opencode": "bash", "claude": "Bash"}
 def tool(agent: str, *words: str, pause: float = 0.0) -> Call:
     """A call of the program's shell tool that logs these words."""
     return Call(TOOL[agent], {**logging(*words, pause=pause), "description": "write the log"})
-
-
-@contextmanager
-def staged(folder: Path, agent: str, steps: list[Step]) -> Iterator[tuple[Stage, ScriptedModel, list[str]]]:
-    with ScriptedModel(steps) as model:
-        stage, tasks = Stage(folder, agent, model.url), list[str]()
-        try:
-            yield stage, model, tasks
-        finally:
-            stage.close(*tasks)
 
 
 @pytest.mark.prove

@@ -10,12 +10,12 @@ import json
 import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.agents import DONE, WORKING, Stage, block
+from tests.support.agents import DONE, WORKING, Stage, block, staged
 from tests.support.scripted_model import Call, Say, ScriptedModel, Step
 
 pytestmark = pytest.mark.timeout(900)
@@ -25,16 +25,13 @@ CODEX = ("-c", "approval_policy='\"on-request\"'", "-c", "sandbox_mode='\"read-o
 Steps = list[dict[str, Any]]
 
 
-@contextmanager
-def real(folder: Path, agent: str, steps: list[Step]) -> Iterator[tuple[Stage, ScriptedModel, list[str]]]:
+def real(folder: Path, agent: str, steps: list[Step]) -> AbstractContextManager[tuple[Stage, ScriptedModel, list[str]]]:
     """A real program that may do nothing unasked."""
-    with ScriptedModel(steps) as model:
-        stage, tasks = Stage(folder, agent, model.url, *CODEX), list[str]()
+
+    def asking(stage: Stage) -> None:
         stage.line = stage.line.removesuffix(" --allowedTools Bash")
-        try:
-            yield stage, model, tasks
-        finally:
-            stage.close(*tasks)
+
+    return staged(folder, agent, steps, *CODEX, ready=asking)
 
 
 @contextmanager
@@ -61,29 +58,15 @@ def tool(agent: str, word: str) -> Call:
     return Call("exec_command", {"cmd": told, "sandbox_permissions": "require_escalated", "justification": "the log"})
 
 
-def rows(stage: Stage, sentence: str, *values: str) -> list[sqlite3.Row]:
-    """What the registry holds, read beside its supervisor."""
-    with sqlite3.connect(f"file:{stage.home.folder}/home/state/registry.sqlite3?mode=ro", uri=True) as connection:
-        connection.row_factory = sqlite3.Row
-        return connection.execute(sentence, values).fetchall()
-
-
 def permissions(stage: Stage, task: str) -> list[sqlite3.Row]:
     """What was asked, newest first."""
-    return rows(stage, "SELECT * FROM permission WHERE task_id = ? ORDER BY id DESC", task)
+    return stage.rows("SELECT * FROM permission WHERE task_id = ? ORDER BY id DESC", task)
 
 
 def asked(stage: Stage, task: str, times: int = 1) -> sqlite3.Row:
     """The newest question of a task, once it has asked so often."""
     stage.home.until("the question", lambda: len(permissions(stage, task)) >= times, PATIENCE)
     return permissions(stage, task)[0]
-
-
-def ended(stage: Stage, task: str) -> dict[str, Any]:
-    """Everything about a task, once it is over."""
-    over = "SELECT 1 FROM task WHERE id = ? AND ended_at IS NOT NULL"
-    stage.home.until("its end", lambda: bool(rows(stage, over, task)), patience=PATIENCE)
-    return stage.shown(task)
 
 
 def refused(stage: Stage, *arguments: str) -> str:
@@ -111,7 +94,7 @@ def test_a_real_program_is_answered_into_its_turn_yes_and_no_with_words(tmp_path
         words = stage.home.work / "words"
         words.write_text("Leave the log alone.", "utf-8")
         stage.home.tenuto("answer", task, "--deny", "--file", str(words))
-        shown = ended(stage, task)
+        shown = stage.ended(task, PATIENCE)
         assert stage.logged() == ["one"], stage.told(task)
         assert [each["signal"] for each in reversed(shown["attempts"])] == ["working", "complete"]
         heard = [text for one in model.asked for text in (*one.words, *one.results)]
@@ -133,12 +116,12 @@ def test_words_alone_are_no_answer_and_the_supervisor_may_die_while_it_is_asked(
         (again,) = permissions(stage, task)
         assert (again["id"], again["verdict"]) == (row["id"], None)
         stage.home.tenuto("answer", task, "--allow")
-        shown = ended(stage, task)
+        shown = stage.ended(task, PATIENCE)
         assert stage.logged() == ["sweep:yes", "over"]
         assert len(shown["attempts"]) == 1
         assert len(permissions(stage, task)) == 1
         left = "SELECT count(*) FROM token WHERE revoked_at IS NULL AND (task_id = ? OR name = ?)"
-        stage.home.until("no token is left", lambda: rows(stage, left, task, task)[0][0] == 0, PATIENCE)
+        stage.home.until("no token is left", lambda: stage.rows(left, task, task)[0][0] == 0, PATIENCE)
 
 
 def test_br_105_an_answer_to_a_turn_that_died_says_so_and_the_next_turn_asks_anew(tmp_path: Path) -> None:
@@ -153,7 +136,7 @@ def test_br_105_an_answer_to_a_turn_that_died_says_so_and_the_next_turn_asks_ane
         assert "the turn that asked is over" in late
         assert stage.logged() == [], "a late word on the first question answers no other"
         stage.home.tenuto("answer", task, "--wait", second["wait_id"], "--allow")
-        shown = ended(stage, task)
+        shown = stage.ended(task, PATIENCE)
         assert stage.logged() == ["sweep:yes"]
         assert [each["outcome"] for each in reversed(shown["attempts"])] == ["interrupted", "turn_end"]
 
@@ -170,7 +153,7 @@ def test_br_102_rules_and_an_answer_for_the_task_hold_for_the_very_same_wish(tmp
         row = asked(stage, task, times=5)
         assert (row["what"], row["verdict"]) == ("mop", None)
         stage.home.tenuto("answer", task, "--deny")
-        ended(stage, task)
+        stage.ended(task, PATIENCE)
         assert stage.logged() == ["wash-floor:yes", "wash-safe:no", "sweep:yes", "sweep:yes", "mop:no"]
         rules = [each["answered_by"] for each in permissions(stage, task) if each["wait_id"] is None]
         assert rules == ["operator, before", "a rule of the policy", "a rule of the policy"]
@@ -185,12 +168,12 @@ def test_br_103_nobody_answers_for_long_no_program_is_kept_waiting_and_the_quest
         tasks.append(task := stage.run())
         row = asked(stage, task)
         over = "SELECT 1 FROM attempt WHERE task_id = ? AND ended_at IS NOT NULL"
-        stage.home.until("the turn's end", lambda: bool(rows(stage, over, task)), PATIENCE)
+        stage.home.until("the turn's end", lambda: bool(stage.rows(over, task)), PATIENCE)
         assert stage.logged() == ["sweep:no"]
         assert stage.shown(task)["task"]["ended_at"] is None
         assert not stage.carrying("TENUTO_TASK", task), "waiting for a person costs no running program"
         stage.home.tenuto("answer", task, "--wait", row["wait_id"], "--allow")
-        shown = ended(stage, task)
+        shown = stage.ended(task, PATIENCE)
         assert stage.logged() == ["sweep:no", "sweep:yes", "over"], stage.told(task)
         assert len(shown["attempts"]) == 2
         assert permissions(stage, task)[0]["answered_by"] == "operator, before"

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.agents import DONE, WORKING, Stage, answers, logging
-from tests.support.scripted_model import Call, Say, ScriptedModel, Step
+from tests.support.agents import DONE, WORKING, answers, logging, staged
+from tests.support.scripted_model import Call, Say, Step
 
 from tenuto.transports.agents import events as said
 from tenuto.transports.agents.channel import NotOpened, Start
@@ -149,20 +149,10 @@ async def test_another_session_than_the_one_that_is_meant_is_not_opened() -> Non
         assert await channel.close(1.0) is not None
 
 
-@contextmanager
-def staged(folder: Path, steps: list[Step]) -> Iterator[tuple[Stage, ScriptedModel, list[str]]]:
-    with ScriptedModel(steps) as model:
-        stage, tasks = Stage(folder, "pi", model.url), list[str]()
-        try:
-            yield stage, model, tasks
-        finally:
-            stage.close(*tasks)
-
-
 @pytest.mark.timeout(400)
 def test_a_task_over_two_turns_in_one_session(tmp_path: Path) -> None:
     steps: list[Step] = [Call("bash", logging("one")), Say(WORKING), Call("bash", logging("two")), Say(DONE)]
-    with staged(tmp_path, steps) as (stage, model, tasks):
+    with staged(tmp_path, "pi", steps) as (stage, model, tasks):
         tasks.append(task := stage.run())
         shown = stage.ended(task, PATIENCE)
         second, first = shown["attempts"]
@@ -180,7 +170,7 @@ def test_a_task_over_two_turns_in_one_session(tmp_path: Path) -> None:
 @pytest.mark.parametrize("who", ["agent", "host"])
 def test_killed_in_mid_tool_it_is_gone_on_with_in_its_session(tmp_path: Path, who: str) -> None:
     steps: list[Step] = [Call("bash", logging("began", "over", pause=6)), *answers(4)]
-    with staged(tmp_path, steps) as (stage, model, tasks):
+    with staged(tmp_path, "pi", steps) as (stage, model, tasks):
         tasks.append(task := stage.run())
         stage.until_logged("began")
         stage.kill(who, task)

@@ -5,18 +5,15 @@ The programs are real and their model is scripted. What was done is counted in a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.agents import DONE, WORKING, Stage, answers, logging
-from tests.support.scripted_model import Call, Say, ScriptedModel, Step
+from tests.support.agents import DONE, UNASKED, WORKING, answers, logging, staged
+from tests.support.scripted_model import Call, Say, Step
 
 pytestmark = pytest.mark.timeout(240)
 
 
-CODEX = ("-c", "approval_policy='\"never\"'", "-c", "sandbox_mode='\"danger-full-access\"'")
 TOOL = {"claude": "Bash", "codex": "exec_command"}
 
 
@@ -31,19 +28,9 @@ def tool(agent: str, *words: str, pause: float = 0.0) -> Call:
     return Call(TOOL[agent], {"command": told} if agent == "claude" else {"cmd": told, "yield_time_ms": 30000})
 
 
-@contextmanager
-def staged(folder: Path, agent: str, steps: list[Step]) -> Iterator[tuple[Stage, ScriptedModel, list[str]]]:
-    with ScriptedModel(steps) as model:
-        stage, tasks = Stage(folder, agent, model.url, *CODEX), list[str]()
-        try:
-            yield stage, model, tasks
-        finally:
-            stage.close(*tasks)
-
-
 def test_a_task_over_two_turns_in_one_session(tmp_path: Path, agent: str) -> None:
     steps: list[Step] = [tool(agent, "one"), Say(WORKING), tool(agent, "two"), Say(DONE)]
-    with staged(tmp_path, agent, steps) as (stage, model, tasks):
+    with staged(tmp_path, agent, steps, *UNASKED) as (stage, model, tasks):
         tasks.append(task := stage.run())
         shown = stage.ended(task)
         second, first = shown["attempts"]
@@ -62,7 +49,7 @@ def test_a_task_over_two_turns_in_one_session(tmp_path: Path, agent: str) -> Non
 
 def test_words_into_a_turn_under_way_are_acknowledged_by_that_turn(tmp_path: Path, agent: str) -> None:
     steps: list[Step] = [tool(agent, "began", "over", pause=6), Say(DONE)]
-    with staged(tmp_path, agent, steps) as (stage, model, tasks):
+    with staged(tmp_path, agent, steps, *UNASKED) as (stage, model, tasks):
         tasks.append(task := stage.run())
         stage.until_logged("began")
         stage.home.tenuto("message", "send", task, "--policy", "steer_now", text="Mind the gap.\n")
@@ -81,7 +68,7 @@ def test_killed_in_mid_tool_it_is_resumed_in_its_session_and_the_tool_is_not_don
     tmp_path: Path, agent: str, who: str
 ) -> None:
     steps: list[Step] = [tool(agent, "began", "over", pause=4), *answers(4)]
-    with staged(tmp_path, agent, steps) as (stage, model, tasks):
+    with staged(tmp_path, agent, steps, *UNASKED) as (stage, model, tasks):
         tasks.append(task := stage.run())
         stage.until_logged("began")
         stage.kill(who, task)
@@ -96,7 +83,7 @@ def test_killed_in_mid_tool_it_is_resumed_in_its_session_and_the_tool_is_not_don
 
 def test_a_supervisor_that_is_killed_in_mid_tool_finds_the_turn_going_on(tmp_path: Path, agent: str) -> None:
     steps: list[Step] = [tool(agent, "began", "over", pause=4), Say(DONE)]
-    with staged(tmp_path, agent, steps) as (stage, model, tasks):
+    with staged(tmp_path, agent, steps, *UNASKED) as (stage, model, tasks):
         tasks.append(task := stage.run())
         stage.until_logged("began")
         stage.kill("supervisor", task)
@@ -108,7 +95,7 @@ def test_a_supervisor_that_is_killed_in_mid_tool_finds_the_turn_going_on(tmp_pat
 
 def test_a_person_interrupts_a_turn_in_mid_tool(tmp_path: Path, agent: str) -> None:
     steps: list[Step] = [tool(agent, "began", "over", pause=30), *answers(3)]
-    with staged(tmp_path, agent, steps) as (stage, _, tasks):
+    with staged(tmp_path, agent, steps, *UNASKED) as (stage, _, tasks):
         tasks.append(task := stage.run())
         stage.until_logged("began")
         stage.home.tenuto("cancel", task)

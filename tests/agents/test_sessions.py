@@ -5,49 +5,21 @@ Claude Code is real and its model is scripted. What was done is counted in a fil
 
 from __future__ import annotations
 
-import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.support.agents import DONE, WORKING, Stage
-from tests.support.scripted_model import Call, Fail, Say, ScriptedModel, Step, Wait
+from tests.support.agents import DONE, WORKING, Stage, staged
+from tests.support.scripted_model import Call, Fail, Say, Step, Wait
 
 pytestmark = pytest.mark.timeout(900)
 PATIENCE = 300.0
 FULL = "prompt is too long: 210000 tokens > 200000 maximum"
 
 
-@contextmanager
-def staged(
-    folder: Path, steps: Sequence[Step], *, asking: bool = False
-) -> Iterator[tuple[Stage, ScriptedModel, list[str]]]:
-    """A program of its own model; one that is `asking` may do nothing unasked."""
-    with ScriptedModel(steps) as model:
-        stage, tasks = Stage(folder, "claude", model.url), list[str]()
-        if asking:
-            stage.line = stage.line.removesuffix(" --allowedTools Bash")
-        try:
-            yield stage, model, tasks
-        finally:
-            stage.close(*tasks)
-
-
-def rows(stage: Stage, sentence: str, *values: str) -> list[sqlite3.Row]:
-    """What the registry holds, read beside its supervisor."""
-    with sqlite3.connect(f"file:{stage.home.folder}/home/state/registry.sqlite3?mode=ro", uri=True) as connection:
-        connection.row_factory = sqlite3.Row
-        return connection.execute(sentence, values).fetchall()
-
-
-def ended(stage: Stage, task: str) -> dict[str, Any]:
-    """Everything about a task, once it is over."""
-    over = "SELECT 1 FROM task WHERE id = ? AND ended_at IS NOT NULL"
-    stage.home.until("its end", lambda: bool(rows(stage, over, task)), patience=PATIENCE)
-    return stage.shown(task)
+def asking(stage: Stage) -> None:
+    """The program may do nothing unasked."""
+    stage.line = stage.line.removesuffix(" --allowedTools Bash")
 
 
 def bash(command: str) -> Call:
@@ -58,9 +30,9 @@ def test_a_session_that_its_program_compacts_goes_on_as_it_is(tmp_path: Path) ->
     first: list[Step] = [bash("echo one >> log"), Say(WORKING)]
     full = Fail(400, body={"type": "error", "error": {"type": "invalid_request_error", "message": FULL}})
     second: list[Step] = [full, Say("<summary>One is in the log.</summary>"), bash("echo two >> log"), Say(DONE)]
-    with staged(tmp_path, [*first, *second]) as (stage, model, tasks):
+    with staged(tmp_path, "claude", [*first, *second]) as (stage, model, tasks):
         tasks.append(task := stage.run())
-        shown = ended(stage, task)
+        shown = stage.ended(task, PATIENCE)
         assert model.complaints == []
         assert model.left == ()
         assert [one["outcome"] for one in shown["attempts"]] == ["turn_end", "turn_end"], stage.told(task)
@@ -68,7 +40,7 @@ def test_a_session_that_its_program_compacts_goes_on_as_it_is(tmp_path: Path) ->
         assert stage.logged() == ["one", "two"]
         assert stage.told(task).count('"compacted":"1"') == 1, "it was seen, in one turn"
         assert stage.home.json("limits", "--all")["limits"] == []
-        assert rows(stage, "SELECT * FROM wait WHERE task_id = ?", task) == []
+        assert stage.rows("SELECT * FROM wait WHERE task_id = ?", task) == []
 
 
 def vanished(stage: Stage, task: str, held: threading.Event) -> None:
@@ -77,7 +49,7 @@ def vanished(stage: Stage, task: str, held: threading.Event) -> None:
     stage.home.tenuto("pause", task)
     held.set()
     over = "SELECT 1 FROM attempt WHERE task_id = ? AND ended_at IS NOT NULL"
-    stage.home.until("the turn's end", lambda: bool(rows(stage, over, task)), PATIENCE)
+    stage.home.until("the turn's end", lambda: bool(stage.rows(over, task)), PATIENCE)
     (talk,) = stage.shown(task)["conversations"]
     (record,) = stage.home.folder.glob(f".claude/projects/*/{talk['identity']}.jsonl")
     record.unlink()
@@ -87,11 +59,11 @@ def vanished(stage: Stage, task: str, held: threading.Event) -> None:
 def test_a_session_that_vanished_is_followed_by_a_fresh_one_with_what_is_known(tmp_path: Path) -> None:
     held = threading.Event()
     first: list[Step] = [bash("echo one >> log"), Wait(PATIENCE, held), Say(WORKING)]
-    with staged(tmp_path, [*first, bash("echo two >> log"), Say(DONE)]) as (stage, model, tasks):
+    with staged(tmp_path, "claude", [*first, bash("echo two >> log"), Say(DONE)]) as (stage, model, tasks):
         tasks.append(task := stage.run())
         vanished(stage, task, held)
-        shown = ended(stage, task)
-        old, new = rows(stage, "SELECT * FROM conversation WHERE task_id = ? ORDER BY opened_at", task)
+        shown = stage.ended(task, PATIENCE)
+        old, new = stage.rows("SELECT * FROM conversation WHERE task_id = ? ORDER BY opened_at", task)
         assert (old["state"], new["parent"]) == ("superseded", old["id"]), stage.told(task)
         assert old["identity"] != new["identity"]
         assert stage.logged() == ["one", "two"]
@@ -105,7 +77,7 @@ def test_a_session_that_vanished_is_followed_by_a_fresh_one_with_what_is_known(t
 def test_where_the_policy_lets_no_fresh_session_begin_a_person_is_asked(tmp_path: Path) -> None:
     held = threading.Event()
     first: list[Step] = [bash("echo one >> log"), Wait(PATIENCE, held), Say(WORKING)]
-    with staged(tmp_path, [*first, bash("echo two >> log"), Say(DONE)]) as (stage, model, tasks):
+    with staged(tmp_path, "claude", [*first, bash("echo two >> log"), Say(DONE)]) as (stage, model, tasks):
         tasks.append(task := stage.run("Keep the log.\n", "--policy", "fresh_sessions=0"))
         vanished(stage, task, held)
         stage.home.until("the question", lambda: bool(stage.home.json("attention")["items"]), PATIENCE)
@@ -115,7 +87,7 @@ def test_where_the_policy_lets_no_fresh_session_begin_a_person_is_asked(tmp_path
         words = stage.home.work / "words"
         words.write_text("Yes.", "utf-8")
         stage.home.tenuto("answer", task, "--file", str(words))
-        ended(stage, task)
+        stage.ended(task, PATIENCE)
         assert stage.logged() == ["one", "two"]
         assert any("taking over work that was begun" in text for text in model.asked[2].words)
 
@@ -124,21 +96,21 @@ def test_a_host_that_dies_while_it_asks_leaves_no_consent_behind(tmp_path: Path)
     # Whoever asks next, the orphan or the turn of recovery, may take the words; the turn after that asks for leave.
     steps: list[Step] = [bash("echo one >> log"), Say("Nothing was allowed."), bash("echo one >> log"), Say(DONE)]
     asks = "SELECT * FROM permission WHERE task_id = ? ORDER BY id"
-    with staged(tmp_path, steps, asking=True) as (stage, _, tasks):
+    with staged(tmp_path, "claude", steps, ready=asking) as (stage, _, tasks):
         tasks.append(task := stage.run())
-        stage.home.until("the question", lambda: len(rows(stage, asks, task)) == 1, PATIENCE)
-        (first,) = rows(stage, asks, task)
+        stage.home.until("the question", lambda: len(stage.rows(asks, task)) == 1, PATIENCE)
+        (first,) = stage.rows(asks, task)
         stage.kill("host", task)
-        stage.home.until("it is asked anew", lambda: len(rows(stage, asks, task)) == 2, PATIENCE)
+        stage.home.until("it is asked anew", lambda: len(stage.rows(asks, task)) == 2, PATIENCE)
         assert stage.logged() == []
         late = refused(stage, "answer", task, "--wait", first["wait_id"], "--allow")
         assert "the turn that asked is over" in late
-        second = rows(stage, asks, task)[1]
+        second = stage.rows(asks, task)[1]
         assert (second["verdict"], second["fingerprint"]) == (None, first["fingerprint"])
         stage.home.tenuto("answer", task, "--wait", second["wait_id"], "--allow")
-        ended(stage, task)
+        stage.ended(task, PATIENCE)
         assert stage.logged() == ["one"], stage.told(task)
-        before, after = rows(stage, asks, task)
+        before, after = stage.rows(asks, task)
         assert (before["verdict"], after["verdict"]) == (None, "allow")
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.support.agents import DONE, WORKING, Stage
+from tests.support.agents import DONE, UNASKED, WORKING, Stage
 from tests.support.scripted_model import Call, Fail, Say, ScriptedModel
 
 AGENT = """\
@@ -167,7 +167,6 @@ def answered(body: dict[str, Any]) -> bool:
 
 
 REAL = {"claude": "Bash", "codex": "exec_command", "gemini": "run_shell_command", "pi": "bash"}
-CODEX = ("-c", "approval_policy='\"never\"'", "-c", "sandbox_mode='\"danger-full-access\"'")
 
 
 @pytest.mark.prove
@@ -183,7 +182,7 @@ def real_storm(folder: Path, agent: str, seed: int, kills: int) -> tuple[Counter
     """So many kills of somebody who was there, and a task that goes on until they are over."""
     file, chance = folder / "effects", random.Random(seed)
     with Once(REAL[agent], file, 5) as model:
-        stage = Stage(folder, agent, model.url, *CODEX)
+        stage = Stage(folder, agent, model.url, *UNASKED)
 
         def blow(task: str) -> Counter[str]:
             died, end = Counter[str](), time.monotonic() + 90.0 * kills

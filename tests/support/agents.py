@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import signal
-import time
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,12 @@ import psutil
 from tests.support.home import Home
 from tests.support.model_dialects import Asked
 from tests.support.programs import Server, claude, codex, gemini, installed, opencode, pi
-from tests.support.scripted_model import Say
+from tests.support.scripted_model import Say, ScriptedModel, Step
 
 PATIENCE = 150.0
 NAMES = {"HOME", "PATH"}
+UNASKED = ("-c", "approval_policy='\"never\"'", "-c", "sandbox_mode='\"danger-full-access\"'")
+"""How Codex is told that it may do everything unasked."""
 
 
 def block(status: str, **lines: str) -> str:
@@ -95,14 +99,21 @@ class Stage:
         """Everything about a task."""
         return self.home.json("show", task)
 
+    def rows(self, sentence: str, *values: str) -> list[sqlite3.Row]:
+        """What the registry holds, read beside its supervisor."""
+        file = self.home.folder / "home" / "state" / "registry.sqlite3"
+        with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as connection:
+            connection.row_factory = sqlite3.Row
+            return connection.execute(sentence, values).fetchall()
+
     def ended(self, task: str, patience: float = PATIENCE) -> dict[str, Any]:
         """Everything about a task, once it is over."""
-        end = time.monotonic() + patience
-        while not (shown := self.shown(task))["task"]["ended_at"]:
-            if time.monotonic() > end:
-                raise TimeoutError(f"{self.told(task)}\n{self.home.tenuto('explain', task)}")
-            time.sleep(0.2)
-        return shown
+        over = "SELECT 1 FROM task WHERE id = ? AND ended_at IS NOT NULL"
+        try:
+            self.home.until("its end", lambda: bool(self.rows(over, task)), patience)
+        except TimeoutError as late:
+            raise TimeoutError(f"{self.told(task)}\n{self.home.tenuto('explain', task)}") from late
+        return self.shown(task)
 
     def told(self, task: str) -> str:
         """The journals and the host's own log, for a failure's message."""
@@ -159,6 +170,21 @@ class Stage:
                 with_gone(one)
         for task in tasks:
             assert not self.carrying("TENUTO_TASK", task), "something of the agent is left"
+
+
+@contextmanager
+def staged(
+    folder: Path, agent: str, steps: Sequence[Step], *flags: str, ready: Callable[[Stage], None] | None = None
+) -> Iterator[tuple[Stage, ScriptedModel, list[str]]]:
+    """A stage whose programs talk to these answers; `ready` has it before its first task. The tasks named are ended."""
+    with ScriptedModel(steps) as model:
+        stage, tasks = Stage(folder, agent, model.url, *flags), list[str]()
+        try:
+            if ready is not None:
+                ready(stage)
+            yield stage, model, tasks
+        finally:
+            stage.close(*tasks)
 
 
 def with_gone(process: psutil.Process) -> None:
