@@ -10,7 +10,7 @@ import { pause, within } from '../shared/browser.js';
 import { OVER } from './journal.js';
 import { addressed, bare, Several } from './pages.js';
 
-/** How long a claimed command may be without anybody seen at it before it counts as never begun, in milliseconds. */
+/** How long a command that a page was given may be without a step of it before it counts as never begun, in milliseconds. */
 const UNTENDED = 30_000;
 /** How soon a page that a person closed is opened again to see how its turn goes on. */
 const AGAIN = 30_000;
@@ -150,7 +150,18 @@ export class Hands {
     this.sayFailed(entry);
     this.settled.get(command)?.();
     // A blank page of ours that nothing was sent in is closed again, unless a person is needed in it.
-    if (entry.opened && entry.tab !== null && !mendable) await this.pages.close(entry.tab);
+    const tab = entry.opened && !mendable ? await this.tabOf(entry) : null;
+    if (tab?.id !== undefined) await this.pages.close(tab.id);
+  }
+
+  /**
+   * The tab of a command, while its number means it: another start of the browser gives the same numbers to other tabs.
+   * @param {Entry} entry
+   */
+  async tabOf(entry) {
+    if (entry.tab === null) return null;
+    const ours = this.inHand.has(entry.command) || entry.session === (await this.pages.session());
+    return ours ? this.pages.get(entry.tab) : null;
   }
 
   /** @param {Entry} entry */
@@ -178,7 +189,7 @@ export class Hands {
     if (durable === null && !addressed(String(payload.open ?? ''))) return this.fail(command, 'not_able', 'it is not said where a chat begins', true);
     const tab = found?.tab ?? (await this.pages.open(durable ?? payload.open));
     const id = /** @type {number} */ (tab.id);
-    await this.journal.note(command, { tab: id, opened: opened || found?.ours === true });
+    await this.journal.note(command, { tab: id, session: await this.pages.session(), opened: opened || found?.ours === true });
     if (durable !== null && opened) await this.pages.keep(durable, id, tab.windowId, true);
     const epoch = await this.pages.script(id);
     if (epoch === null) return this.fail(command, 'not_hydrated', 'the page did not come up', false);
@@ -189,16 +200,22 @@ export class Hands {
     // The page must be seen while it takes the words; then another may come to the front.
     return this.pages.inFront(id, opened || (found?.ours ?? false), async () => {
       const over = new Promise((/** @type {(value: void) => void} */ resolve) => this.settled.set(command, resolve));
-      const answer = await this.pages.order(id, epoch, {
-        order: 'send', profile, command, marker, text: String(payload.text ?? ''),
-        fence: { conversation: durable, ours: ours.slice(0, 50), patience, acceptance },
-      });
-      if (answer === null || !('taken' in answer) || !answer.taken) {
-        const said = answer !== null && 'reason' in answer ? answer.reason : 'the page does not answer';
-        await this.fail(command, 'busy', said, false);
+      try {
+        const entry = await this.journal.note(command, { ordered: true });
+        if (entry === null || OVER.has(entry.mark)) return; // its page went, or it was stopped, while it stood in line
+        const answer = await this.pages.order(id, epoch, {
+          order: 'send', profile, command, marker, text: String(payload.text ?? ''),
+          fence: { conversation: durable, ours: ours.slice(0, 50), patience, acceptance },
+        });
+        if (answer === null || !('taken' in answer) || !answer.taken) {
+          const said = answer !== null && 'reason' in answer ? answer.reason : 'the page does not answer';
+          await this.fail(command, 'busy', said, false);
+        }
+        const now = await this.journal.read(command);
+        if (now !== null && !OVER.has(now.mark)) await within(over, patience + acceptance + 5000, undefined);
+      } finally {
+        this.settled.delete(command);
       }
-      await within(over, patience + acceptance + 5000, undefined);
-      this.settled.delete(command);
     });
   }
 
@@ -210,7 +227,7 @@ export class Hands {
   async left(identity, open) {
     const tries = (await this.journal.entries()).filter((one) => one.conversation === identity && one.opened && one.mark === 'failed');
     for (const one of tries.slice(0, 4)) {
-      const tab = one.tab === null ? null : await this.pages.get(one.tab);
+      const tab = await this.tabOf(one);
       if (tab !== null && bare(tab.url) === bare(open)) return { tab, ours: true };
     }
     return null;
@@ -224,7 +241,8 @@ export class Hands {
     if (sent === null || profile === null || sent.mark !== 'accepted' || sent.tab === null || sent.page === null) {
       return this.fail(command, 'not_generating', 'that turn is over, or not seen', false);
     }
-    await this.journal.note(command, { tab: sent.tab, page: sent.page, url: sent.url, profile: sent.profile });
+    const { tab, page, session, url } = sent;
+    await this.journal.note(command, { tab, page, session, url, profile: sent.profile, ordered: true });
     const fence = { conversation: sent.url, ours: [], patience: 10_000, acceptance: 30_000 };
     const text = String(payload.text ?? '');
     const answer = await this.pages.order(sent.tab, sent.page, { order: 'steer', profile, command, marker, text, turn: sent.marker, fence });
@@ -244,7 +262,8 @@ export class Hands {
     if (sent === null || profile === null || OVER.has(sent.mark) || sent.tab === null || sent.page === null) {
       return this.fail(command, 'not_generating', 'that turn is over, or not seen', false);
     }
-    await this.journal.note(command, { tab: sent.tab, page: sent.page, url: sent.url, profile: sent.profile });
+    const { tab, page, session, url } = sent;
+    await this.journal.note(command, { tab, page, session, url, profile: sent.profile, ordered: true });
     const fence = { conversation: sent.url, ours: [], patience: 5_000, acceptance: 20_000 };
     const answer = await this.pages.order(sent.tab, sent.page, { order: 'stop', profile, command, turn: sent.marker, fence });
     if (answer === null || !('taken' in answer) || !answer.taken) await this.fail(command, 'busy', 'the page takes no orders now', false);
@@ -258,7 +277,7 @@ export class Hands {
   async close(command, identity) {
     const tab = await this.closable(identity);
     if (tab === null) return this.fail(command, 'not_able', 'no page of ours shows that conversation', false);
-    await this.journal.note(command, { tab, url: identity });
+    await this.journal.note(command, { tab, session: await this.pages.session(), url: identity });
     const facts = await this.pageFacts(identity);
     if (facts !== null && (facts.generating === 'yes' || facts.typing || !['empty', 'missing'].includes(facts.composer) || facts.foreign_turns > 0)) {
       return this.fail(command, 'busy', 'somebody or something is at work in that page', false);
@@ -274,7 +293,7 @@ export class Hands {
     const entry = await this.journal.read(command);
     if (entry === null || entry.mark !== 'begun' || entry.tab === null) return;
     for (let tries = 0; tries < 20; tries += 1) {
-      const tab = await this.pages.get(entry.tab);
+      const tab = await this.tabOf(entry);
       if (tab === null || bare(tab.url) !== bare(entry.url ?? '')) {
         const now = await this.journal.mark(command, 'accepted', {});
         if (now === null) return;
@@ -337,13 +356,28 @@ export class Hands {
     return OK;
   }
 
+  /**
+   * A tab was closed: what had not begun in it never will, and nobody waits in front of it any more.
+   * @param {number} tab
+   */
+  async gone(tab) {
+    this.pages.epochs.delete(tab);
+    const session = await this.pages.session();
+    for (const entry of await this.journal.unfinished()) {
+      if (entry.tab !== tab || entry.session !== session) continue;
+      if (entry.mark === 'claimed') await this.fail(entry.command, 'reloaded', 'its page was closed before it began', false);
+      else this.settled.get(entry.command)?.();
+    }
+    await this.serving();
+  }
+
   /** @param {Entry} entry @param {number} tab @param {string} epoch */
   async watch(entry, tab, epoch) {
     if (entry.kind !== 'send' || this.watching.get(entry.command) === epoch) return;
     const profile = await this.journal.profile(entry.profile);
     if (profile === null) return;
     this.watching.set(entry.command, epoch);
-    await this.journal.note(entry.command, { tab, page: epoch });
+    await this.journal.note(entry.command, { tab, session: await this.pages.session(), page: epoch });
     await this.serving();
     const answer = await this.pages.order(tab, epoch, {
       order: 'watch', profile, command: entry.command, marker: entry.marker,
@@ -403,7 +437,7 @@ export class Hands {
   /** The durable address of a conversation is known. @param {Entry} entry @param {string} url */
   async named(entry, url) {
     await this.journal.note(entry.command, { url, proof: { session: url } });
-    const tab = entry.tab === null ? null : await this.pages.get(entry.tab);
+    const tab = await this.tabOf(entry);
     if (tab?.id !== undefined) await this.pages.keep(url, tab.id, tab.windowId, entry.opened || (await this.pages.ours(tab.id)));
     await this.serving();
   }
@@ -513,7 +547,8 @@ export class Hands {
   async look(command) {
     let entry = await this.journal.read(command);
     if (entry === null) return { mark: 'none', performer: 'gone', agent: 'gone', mendable: false, proof: {}, at_work: false };
-    if (entry.mark === 'claimed' && !this.inHand.has(command) && Date.now() - Date.parse(entry.at) > UNTENDED) {
+    const untended = !entry.ordered || Date.now() - Date.parse(entry.at) > UNTENDED;
+    if (entry.mark === 'claimed' && !this.inHand.has(command) && untended) {
       await this.fail(command, 'reloaded', 'the browser ended it before it began', false);
       entry = /** @type {Entry} */ (await this.journal.read(command));
     }
@@ -562,7 +597,7 @@ export class Hands {
 
   /** Whether a script in a page attends to a command; where none does, one is brought to it. @param {Entry} entry */
   async attended(entry) {
-    const tab = entry.tab === null ? null : await this.pages.get(entry.tab);
+    const tab = await this.tabOf(entry);
     if (tab !== null && tab.discarded) await this.pages.script(/** @type {number} */ (tab.id), 1);
     if (tab !== null && entry.page !== null && (await this.pages.there(/** @type {number} */ (tab.id), entry.page))) return true;
     if (entry.mark === 'claimed' || entry.kind !== 'send') return false;
@@ -575,7 +610,7 @@ export class Hands {
     const last = this.reopened.get(entry.command) ?? 0;
     if (Date.now() - last < AGAIN) return;
     this.reopened.set(entry.command, Date.now());
-    let tab = entry.tab === null ? null : await this.pages.get(entry.tab);
+    let tab = await this.tabOf(entry);
     if (tab === null || (entry.url !== null && bare(tab.url) !== bare(entry.url))) {
       if (entry.url === null) {
         if (entry.held === null && entry.mark === 'begun') await this.hold(entry, 'not_seen', 'its page was closed before it was seen whether the words were taken');
@@ -619,7 +654,7 @@ export class Hands {
         return { type: 'page', shown: true, several: true };
       }
     } else {
-      id = newest.tab === null ? null : ((await this.pages.get(newest.tab))?.id ?? null);
+      id = (await this.tabOf(newest))?.id ?? null;
     }
     const epoch = id === null ? undefined : this.pages.epochs.get(id);
     if (id === null || epoch === undefined) return null;

@@ -48,7 +48,10 @@ export const OVER = new Set(['ended', 'failed', 'revoked']);
  * @property {object | null} ending
  * @property {Record<string, string>} proof
  * @property {number | null} tab
+ * @property {string | null} session which start of the browser the tab's number belongs to
+ * @property {boolean} ordered whether a page may have been given it
  * @property {string | null} page the epoch of the script that works on it
+ * @property {boolean} [anew] whether its page was loaded anew to see what became of it
  * @property {string | null} url the durable URL, once it is known
  * @property {boolean} opened whether the tab was opened for it
  * @property {boolean} composing whether a draft may have been left
@@ -228,7 +231,7 @@ export class Journal {
       mine = true;
       return {
         kind: '', task: '', attempt: null, conversation: '', marker: '', reason: null, why: null, mendable: false,
-        held: null, ending: null, proof: {}, tab: null, page: null, url: null, opened: false, composing: false,
+        held: null, ending: null, proof: {}, tab: null, session: null, ordered: false, page: null, url: null, opened: false, composing: false,
         profile: null, text_digest: '', target: null, open: null, ...entry, mark, number, at: this.now().toISOString(),
       };
     });

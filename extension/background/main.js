@@ -76,10 +76,7 @@ api.runtime.onStartup.addListener(() => {
 });
 api.runtime.onInstalled.addListener(() => void whole.then(({ pages }) => pages.injectAll()));
 api.tabs.onRemoved.addListener((id) => {
-  void whole.then(({ pages, hands }) => {
-    pages.epochs.delete(id);
-    return hands.serving();
-  });
+  void whole.then(({ hands }) => hands.gone(id));
 });
 
 void api.alarms.create(ALARM, { periodInMinutes: 0.5 });

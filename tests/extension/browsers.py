@@ -138,11 +138,15 @@ class Browser:
         """The tab whose address has `part`."""
         raise NotImplementedError
 
+    def every(self, part: str) -> list[Page]:
+        """Every tab whose address has `part`."""
+        raise NotImplementedError
+
     def panel_url(self) -> str:
         raise NotImplementedError
 
-    def kill_background(self) -> None:
-        """End the extension's background, as the browser does when it likes."""
+    def kill_background(self) -> bool:
+        """End the extension's background, as the browser does when it likes; false when it is not running."""
         raise NotImplementedError
 
     def tabs(self) -> list[str]:
@@ -234,6 +238,11 @@ class Chromium(Browser):
         )
         return self._attached(target[0]["targetId"])
 
+    def every(self, part: str) -> list[Page]:
+        """Every tab whose address has `part`."""
+        found = [each for each in self._targets() if each["type"] == "page" and part in each["url"]]
+        return [self._attached(each["targetId"]) for each in found]
+
     def panel_url(self) -> str:
         """Where the panel lies."""
         worker = until(
@@ -244,13 +253,15 @@ class Chromium(Browser):
         )
         return str(worker[0]["url"]).replace("background/main.js", "panel/panel.html")
 
-    def kill_background(self) -> None:
+    def kill_background(self) -> bool:
         """Close the worker's target; the browser begins another when something asks for it."""
         assert self.talk is not None
+        closed = False
         for target in self._targets():
             if target["type"] == "service_worker" and target["url"].startswith("chrome-extension://"):
                 with contextlib.suppress(Wrong):
-                    self.talk.call("Target.closeTarget", {"targetId": target["targetId"]})
+                    closed |= self.talk.call("Target.closeTarget", {"targetId": target["targetId"]})["success"] is True
+        return closed
 
     def tabs(self) -> list[str]:
         """The addresses of all tabs."""
@@ -358,6 +369,10 @@ class Firefox(Browser):
         found = until(f"a tab at {part}", lambda: [each for each in self._contexts() if part in each["url"]])
         return self._attached(found[0]["context"])
 
+    def every(self, part: str) -> list[Page]:
+        """Every tab whose address has `part`."""
+        return [self._attached(each["context"]) for each in self._contexts() if part in each["url"]]
+
     def panel_url(self) -> str:
         """Where the panel lies: this profile was told which name the extension has in it."""
         return f"moz-extension://{GECKO_PLACE}/panel/panel.html"
@@ -378,13 +393,16 @@ class Firefox(Browser):
             raise Wrong(str(told["exceptionDetails"])[:500])
         return json.loads(told["result"]["value"])
 
-    def kill_background(self) -> None:
+    def kill_background(self) -> bool:
         """End the extension's background page, as the browser does when it has been idle."""
-        self._chrome(
-            f"const policy = WebExtensionPolicy.getByID({json.dumps(GECKO_ID)});"
-            " await policy.extension.terminateBackground("
-            "{ ignoreDevToolsAttached: true, disableResetIdleForTest: true });"
-            " return true;"
+        return bool(
+            self._chrome(
+                f"const policy = WebExtensionPolicy.getByID({json.dumps(GECKO_ID)});"
+                " const running = policy?.extension?.backgroundState === 'running';"
+                " await policy?.extension?.terminateBackground("
+                "{ ignoreDevToolsAttached: true, disableResetIdleForTest: true });"
+                " return running;"
+            )
         )
 
     def tabs(self) -> list[str]:

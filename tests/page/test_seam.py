@@ -14,11 +14,12 @@ PLAYED = """async (told) => {
   const journal = await Journal.open({ name: `seam ${Math.random()}` });
   const said = [];
   const closed = [];
-  const hands = new Hands(journal, { epochs: new Map(), close: async (id) => { closed.push(id); } });
+  const pages = { epochs: new Map(), session: async () => 's', get: async (id) => ({ id }) };
+  const hands = new Hands(journal, { ...pages, close: async (id) => { closed.push(id); } });
   const send = (frame) => { said.push(frame); };
   hands.link = { epoch: 1, connected: async () => true, send };
   await journal.claim({ command: 'c1', epoch: 1, kind: 'send', marker: 'm' });
-  await journal.note('c1', { tab: 7, page: 'e1', opened: true });
+  await journal.note('c1', { tab: 7, session: 's', page: 'e1', opened: true });
   const answers = [];
   for (const one of told) {
     if (one.tell === 'fault') await hands.fail('c1', 'error', 'a fault of the extension', false);
@@ -82,7 +83,7 @@ CLOSING = """async (given) => {
   const frame = { frame: 'command', command: 'c1', kind: 'page_close', epoch: 1, task: 't', marker: 'n',
     conversation: { id: 'v', identity: url }, payload: { type: 'close', identity: url } };
   if (given.dies) {
-    await journal.claim({ command: 'c1', epoch: 1, kind: 'page_close', tab: 7, url });
+    await journal.claim({ command: 'c1', epoch: 1, kind: 'page_close', tab: 7, session: 's', url });
     await journal.mark('c1', 'begun', {});
     open = given.dies === 'before';
   } else {
@@ -136,7 +137,7 @@ STOPPING = """async (given) => {
   const orders = [];
   const pages = {
     epochs: new Map([[7, 'e1']]), there: async (tab, page) => given.there && tab === 7 && page === 'e1',
-    get: async () => null,
+    get: async () => null, session: async () => 's',
     order: async (tab, page, order) => { orders.push([tab, page, order.order, order.turn]); return { taken: true }; },
   };
   const hands = new Hands(journal, pages);

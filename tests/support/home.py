@@ -7,6 +7,7 @@ machine's own user is read.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -36,6 +37,8 @@ class Home:
             "TENUTO_HOME": str(folder / "home"),
             "TENUTO_PORT": str(self.port),
         }
+        if "PYTHONPATH" in os.environ:  # a copy of the tree is tried with its own code
+            self.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
 
     def tenuto(self, *arguments: str, text: str = "") -> str:
         """What one command prints; it must succeed."""

@@ -1,0 +1,133 @@
+"""Whose tab it is, and what is over with it: numbers of tabs mean something in one start of the browser alone.
+
+The background's own modules with tabs that are played here: a closed tab, another start of the browser, a background
+that died while a turn stood in line.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Page
+from tests.support.lab import Lab
+
+PLAYED = """async (given) => {
+  globalThis.browser = { tabs: {} };
+  const { Journal } = await import('/__extension__/background/journal.js');
+  const { Hands } = await import('/__extension__/background/hands.js');
+  const journal = await Journal.open({ name: `tabs ${Math.random()}` });
+  const told = { said: [], closed: [], orders: [], opened: 0 };
+  const open = new Set([7]);
+  let front = Promise.resolve();
+  const pages = {
+    epochs: new Map([[7, 'e1']]), session: async () => given.session, find: async () => null,
+    get: async (id) => (open.has(id) ? { id, url: 'https://chat.example/', windowId: 1 } : null),
+    close: async (id) => { told.closed.push(id); open.delete(id); },
+    open: async () => {
+      const id = 8 + told.opened++;
+      open.add(id);
+      return { id, url: 'https://chat.example/', windowId: 1 };
+    },
+    script: async (id) => `e${id}`, there: async () => false,
+    order: async (id, epoch, order) => { told.orders.push([id, order.command]); return { taken: true }; },
+    inFront: (id, ours, act) => { front = front.then(act); return front; },
+    keep: async () => {}, ours: async () => false,
+  };
+  const hands = new Hands(journal, pages);
+  const send = (frame, fields) => { told.said.push([frame, fields.command]); };
+  hands.link = { epoch: 1, connected: async () => true, send, tellServing: () => {} };
+  const claim = (command, more) => journal.claim({
+    command, epoch: 1, kind: 'send', conversation: 'lab:t/1', marker: command, tab: 7, session: 's', page: 'e1',
+    opened: true, ...more,
+  });
+  const order = (command) => hands.take({
+    frame: 'command', command, kind: 'send', epoch: 1, task: 't', marker: command,
+    conversation: { identity: 'lab:t/1' },
+    payload: { type: 'page', profile: {}, open: 'https://chat.example/', text: 'w', patience: 100, acceptance: 500 },
+  });
+  const until = async (holds) => { while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20)); };
+  const marks = async (...commands) => Promise.all(commands.map(async (one) => (await journal.read(one))?.mark));
+  await (%s)({ given, told, open, hands, journal, claim, order, until, marks });
+  return told;
+}"""
+
+
+def played(lab: Lab, page: Page, act: str, **given: Any) -> dict[str, Any]:
+    page.goto(lab.url("/__blank__"))
+    outcome: dict[str, Any] = page.evaluate(PLAYED % act, {"session": "s", **given})
+    return outcome
+
+
+LINE = """async ({ told, open, hands, order, until, marks }) => {
+  const first = order('c1');
+  await until(async () => told.orders.length === 1);
+  const second = order('c2');
+  await until(async () => (await hands.journal.read('c2'))?.page === 'e9');
+  for (const tab of [9, 8]) {
+    open.delete(tab);
+    await hands.gone(tab);
+  }
+  await Promise.all([first, second]);
+  told.marks = await marks('c1', 'c2');
+}"""
+
+
+def test_nobody_waits_before_a_tab_that_was_closed(lab: Lab, page: Page) -> None:
+    """What stood in it, and in line for it, failed at once: its page was closed before it began."""
+    came = played(lab, page, LINE)
+    assert came["marks"] == ["failed", "failed"]
+    assert came["orders"] == [[8, "c1"]], "what failed in line is not ordered any more"
+
+
+BEGUN = """async ({ told, open, hands, order, until, marks }) => {
+  const first = order('c1');
+  await until(async () => told.orders.length === 1);
+  await hands.step(8, 'e8', { tell: 'composing', command: 'c1', facts: null });
+  await hands.step(8, 'e8', { tell: 'begun', command: 'c1', facts: null });
+  open.delete(8);
+  await hands.gone(8);
+  await first;
+  told.marks = await marks('c1');
+  told.seen = (await hands.look('c1')).mark;
+  await until(async () => (await hands.journal.read('c1')).held !== null);
+  told.then = (await hands.look('c1')).mark;
+}"""
+
+
+def test_what_had_begun_in_a_closed_tab_is_held_and_holds_nobody_up(lab: Lab, page: Page) -> None:
+    came = played(lab, page, BEGUN)
+    assert (came["marks"], came["seen"], came["then"]) == (["begun"], "begun", "damaged")
+    assert ["failed", "c1"] not in came["said"]
+
+
+DIED = """async ({ told, hands, claim, marks }) => {
+  await claim('c1', { ordered: false });
+  await claim('c2', { ordered: true });
+  told.seen = [(await hands.look('c1')).mark, (await hands.look('c2')).mark];
+}"""
+
+
+def test_what_stood_in_line_when_the_background_died_never_began(lab: Lab, page: Page) -> None:
+    """What no page was given cannot begin any more; what one may have been given is waited for."""
+    came = played(lab, page, DIED)
+    assert came["seen"] == ["failed", "claimed"]
+    assert came["closed"] == [7]
+
+
+OTHER = """async ({ told, hands, claim, order, until, marks }) => {
+  await claim('c1', { ordered: false });
+  await hands.look('c1');
+  await claim('c2', { ordered: true });
+  await hands.came(7, 'e2');
+  await hands.gone(7);
+  void order('c3');
+  await until(async () => told.orders.length === 1);
+  told.marks = await marks('c1', 'c2', 'c3');
+}"""
+
+
+def test_a_tab_of_another_start_of_the_browser_is_a_persons(lab: Lab, page: Page) -> None:
+    """It has the number of ours by chance: it is not closed, nothing is written into it, and its end ends nothing."""
+    came = played(lab, page, OTHER, session="another")
+    assert came["marks"] == ["failed", "claimed", "claimed"]
+    assert (came["closed"], came["opened"], came["orders"]) == ([], 1, [[8, "c3"]])
