@@ -87,6 +87,10 @@ TAKER = "local-shell"
 LOOK_BACK = 64
 
 
+#: Before anything was laid beside the rows; nothing is armed on it.
+_NOTHING = Reconciliation((), "", ())
+
+
 class Deposed(Exception):
     """Another supervisor leads; this one must not write or act any more."""
 
@@ -273,7 +277,7 @@ class Cycle:
         ]
         now = self._clock.now()
         task = snapshot.task
-        first = self._seen(snapshot, _nothing(snapshot))
+        first, looked = self._seen(snapshot, _NOTHING), len(observations)
         ended = any(isinstance(o.facts, CommandFacts) and _turn_is_over(snapshot, o.facts) for o in observations)
         if (
             ahead
@@ -305,6 +309,8 @@ class Cycle:
             if wait.kind in (WaitKind.PATH, WaitKind.COMMIT)
         }
         found = reconcile.reconcile(snapshot, observations, resolved, self._clock.now())
+        if len(observations) == looked and not resolved:
+            return replace(first, found=found)  # nothing was waited for: what surrounds the task is as it was
         return self._seen(snapshot, found)
 
     async def _sessions(self, snapshot: Snapshot) -> list[Observation]:
@@ -696,11 +702,6 @@ class Cycle:
             "TENUTO_API": self._around.api,
             "TENUTO_SPOOL": self._around.spool,
         }
-
-
-def _nothing(snapshot: Snapshot) -> Reconciliation:
-    members = reconcile.fence_members(snapshot, None)
-    return Reconciliation((), reconcile.digest_of(members), members)
 
 
 def _turn_is_over(snapshot: Snapshot, facts: CommandFacts) -> bool:

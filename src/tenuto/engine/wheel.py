@@ -8,7 +8,6 @@ under way. Sleeps are bounded, so that a clock that was moved or a laptop that s
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -235,6 +234,8 @@ class Wheel:
         return delay
 
     async def _sleep(self, delay: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(delay):  # not wait_for, which can swallow a cancellation
-                await self._bell.wait()
+        alarm = asyncio.get_running_loop().call_later(delay, self._bell.set)
+        try:
+            await self._bell.wait()
+        finally:
+            alarm.cancel()
