@@ -15,7 +15,7 @@ from tests.ledger.world import Counting, SetClock, candidate, never, place, writ
 
 from tenuto.model.change import Commit, Committed
 from tenuto.model.faults import Corrupt, Mistake, NotFound, UnsupportedVersion
-from tenuto.store.opening import open_registry, version_of
+from tenuto.store.opening import PRESENT, open_registry, version_of
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,7 +111,7 @@ async def test_a_file_that_was_made_and_never_filled_is_a_new_registry(tmp_path:
     with pytest.raises(NotFound):
         opened(path)
     await made(path)
-    assert version_of(path) == "0001"
+    assert version_of(path) == PRESENT
 
 
 def test_reading_makes_nothing(tmp_path: Path) -> None:

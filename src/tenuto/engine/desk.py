@@ -38,7 +38,7 @@ from tenuto.model.ids import CommandId, RunId, TaskId, TextId, WaitId, WakeId
 from tenuto.model.lifecycle import RunState, TaskState
 from tenuto.model.message import MessagePolicy
 from tenuto.model.permission import Verdict
-from tenuto.model.policy import POLICY, Policy
+from tenuto.model.policy import KEEPING, POLICY, Keeping, Policy
 from tenuto.model.snapshot import Leadership, Role, Snapshot, Token
 from tenuto.model.work import (
     HUMAN_WAITS,
@@ -95,6 +95,7 @@ class Desk(Writing):
         *,
         slots: int,
         defaults: Policy = POLICY,
+        keep: Keeping = KEEPING,
         executors: Mapping[str, Executor] | None = None,
         away: elsewhere.Elsewhere | None = None,
         ring: Callable[[TaskId], None] | None = None,
@@ -109,7 +110,7 @@ class Desk(Writing):
     ) -> None:
         super().__init__(
             ledger, cycle, clock, minter,
-            slots=slots, defaults=defaults, troubles=troubles, presence=presence, ring=ring,
+            slots=slots, defaults=defaults, keep=keep, troubles=troubles, presence=presence, ring=ring,
         )  # fmt: skip
         self._executors = executors or {}
         self._stop = stop

@@ -23,13 +23,14 @@ from tenuto.model.faults import Mistake, NotFound
 from tenuto.model.health import Assessment, Clocks
 from tenuto.model.ids import LETTERS, CommandId, RunId, TaskId, TextId
 from tenuto.model.message import Message
-from tenuto.model.policy import POLICY, Policy
+from tenuto.model.policy import KEEPING, POLICY, Keeping, Policy
 from tenuto.model.snapshot import Leadership, Registry, Snapshot
 from tenuto.model.work import (
     AutoResume,
     Report,
     Run,
     Task,
+    Text,
     Wait,
     Wake,
 )
@@ -102,6 +103,7 @@ class Reading:
         *,
         slots: int,
         defaults: Policy,
+        keep: Keeping,
         troubles: Callable[[], Sequence[str]],
         presence: Callable[[Leadership], Presence],
     ) -> None:
@@ -110,6 +112,7 @@ class Reading:
         self._clock = clock
         self._slots = slots
         self._defaults = defaults
+        self._keep = keep
         self._troubles = troubles
         self._presence = presence
 
@@ -194,6 +197,10 @@ class Reading:
     def text(self, text_id: TextId) -> str | None:
         text = self._ledger.text(text_id)
         return text.body if text is not None else None
+
+    def kept(self, text_id: TextId) -> Text | None:
+        """A text of our own with what is known of it, its body or that it was removed."""
+        return self._ledger.text(text_id)
 
     async def show(self, task_id: TaskId) -> Shown:
         """Everything about one task."""
@@ -303,6 +310,9 @@ class Reading:
             if name.startswith("max_") and task is not None and getattr(task, name) is not None:
                 value, source = getattr(task, name), "task"
             rows.append((name, value, source))
+        for name in Keeping.__dataclass_fields__:
+            value = getattr(self._keep, name)
+            rows.append((f"keep_{name}", value, "default" if value == getattr(KEEPING, name) else "config"))
         return tuple(rows)
 
     def _snapshot(self, task_id: TaskId) -> Snapshot:

@@ -27,7 +27,7 @@ from tenuto.model.fact import Fact, FactKind, Scalar
 from tenuto.model.faults import Conflict, Mistake, NoSupervisor, Refused
 from tenuto.model.ids import TaskId
 from tenuto.model.lifecycle import RunState
-from tenuto.model.policy import Policy
+from tenuto.model.policy import Keeping, Policy
 from tenuto.model.snapshot import Leadership, Role, Snapshot
 from tenuto.ports import Clock, Ledger, Minter
 
@@ -48,11 +48,14 @@ class Writing(Reading):
         *,
         slots: int,
         defaults: Policy,
+        keep: Keeping,
         troubles: Callable[[], Sequence[str]],
         presence: Callable[[Leadership], Presence],
         ring: Callable[[TaskId], None] | None,
     ) -> None:
-        super().__init__(ledger, cycle, clock, slots=slots, defaults=defaults, troubles=troubles, presence=presence)
+        super().__init__(
+            ledger, cycle, clock, slots=slots, defaults=defaults, keep=keep, troubles=troubles, presence=presence
+        )
         self._mint = minter
         self._ring = ring
         self._turns: WeakValueDictionary[TaskId, asyncio.Lock] = WeakValueDictionary()

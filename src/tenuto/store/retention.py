@@ -150,11 +150,16 @@ def forget(connection: Connection, texts: Texts, what: Overdue, now: datetime) -
     """Take it out, on an open transaction; a text remembers that it was at `now`."""
     if what.last:
         connection.execute(texts.of(_FORGET_EVENTS).sql, (what.last,))
-    removal = texts.of(_FORGET_TEXT)
     for words in what.texts:
-        connection.execute(removal.sql, removal.cells({"its_id": words, "done_at": moment(now)}))
+        removing(connection, texts, words, now)
     for scope, key in what.keys:
         connection.execute(texts.of(_FORGET_KEY).sql, (scope, key))
     for name, rows in what.seen.items():
         for row in rows:
             connection.execute(texts.of(_FORGET_SEEN[name]).sql, (row,))
+
+
+def removing(connection: Connection, texts: Texts, words: str, now: datetime) -> None:
+    """Take the body out of one text and write down when, in one statement."""
+    sentence = texts.of(_FORGET_TEXT)
+    connection.execute(sentence.sql, sentence.cells({"its_id": words, "done_at": moment(now)}))

@@ -400,12 +400,12 @@ async def _tasks(desk: Desk, caller: Caller, params: ListedTasks, key: str | Non
 
 async def _show(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
     shown = await desk.show(desk.known(caller, params.task))
-    return present.shown(shown, desk.text(shown.task.objective))
+    return present.shown(shown, desk.kept(shown.task.objective))
 
 
 async def _assignment(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
     task = desk.task(own(desk, caller, params.task))
-    return present.assignment(task, desk.text(task.objective))
+    return present.assignment(task, desk.kept(task.objective))
 
 
 async def _follow(desk: Desk, caller: Caller, params: Followed, key: str | None) -> Answer:
@@ -498,7 +498,7 @@ async def _say(desk: Desk, caller: Caller, params: Sent, key: str | None) -> Ans
 
 async def _messages(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
     found = desk.messages(desk.known(caller, params.task))
-    return present.messages([(row, None if row.text is None else desk.text(row.text)) for row in found])
+    return present.messages([(row, None if row.text is None else desk.kept(row.text)) for row in found])
 
 
 async def _ask_report(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:

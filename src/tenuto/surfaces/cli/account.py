@@ -137,6 +137,7 @@ def _head(answer: Answer, now: datetime) -> list[tuple[str, object]]:
         ("health", _health(row, now) if ended is None else None),
         ("run", f"{get(answer, 'run', 'id')} ({get(answer, 'run', 'state')})"),
         ("directory", get(row, "cwd")),
+        ("objective", get(answer, "objective_removed", "text")),
         ("program", " ".join(map(str, argv)) if isinstance(argv, list) else get(row, "adapter")),
         ("resumable", "yes" if get(row, "agent", "resumable") else "no"),
         ("accepted when", _acceptance(get(row, "acceptance"))),

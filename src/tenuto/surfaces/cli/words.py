@@ -12,7 +12,7 @@ import typer
 from tenuto.surfaces.cli import account, texts
 from tenuto.surfaces.cli.exits import Exit
 from tenuto.surfaces.cli.front import AsJson, Key, TaskArgument, front
-from tenuto.surfaces.cli.output import rows, since
+from tenuto.surfaces.cli.output import get, rows, since
 from tenuto.surfaces.cli.work import TextFile
 
 PANEL = "words"
@@ -73,7 +73,7 @@ def message_list(context: typer.Context, task: TaskArgument = None, as_json: AsJ
                 ("carried by", row.get("carried_by")),
                 ("settled", since(row.get("settled_at"), now)),
                 ("tries", row.get("tries") or None),
-                ("text", row.get("text")),
+                ("text", get(row, "removed", "text") or row.get("text")),
             ],
             "  ",
         )

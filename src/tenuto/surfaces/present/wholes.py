@@ -19,8 +19,8 @@ from tenuto.model.fact import Event
 from tenuto.model.ids import RunId
 from tenuto.model.message import Message
 from tenuto.model.snapshot import Leadership, Registry, Token
-from tenuto.model.work import Report, Run, Task
-from tenuto.surfaces.present import rows
+from tenuto.model.work import Report, Run, Task, Text
+from tenuto.surfaces.present import rows, texts
 from tenuto.surfaces.present.sentences import did
 from tenuto.surfaces.present.watching import clocks
 
@@ -83,14 +83,15 @@ def whoami(caller: Caller, run_id: RunId | None, opened: Sequence[str]) -> dict[
     }
 
 
-def assignment(row: Task, objective: str | None) -> dict[str, Any]:
+def assignment(row: Task, objective: Text | None) -> dict[str, Any]:
     """What a task is to do, whole, and what must hold before it counts as done."""
     return {
         "task": row.id,
         "run": row.run_id,
         "title": row.title,
         "cwd": row.cwd,
-        "objective": objective,
+        "objective": texts.body(objective),
+        "objective_removed": texts.removed(objective),
         "acceptance": rows.acceptance(row.acceptance),
     }
 
@@ -189,14 +190,15 @@ def run_whole(row: Run, found: Sequence[Task]) -> dict[str, Any]:
     return {"run": rows.run(row), **tasks(found)}
 
 
-def shown(whole: Shown, objective: str | None) -> dict[str, Any]:
+def shown(whole: Shown, objective: Text | None) -> dict[str, Any]:
     """One task with everything that hangs on it, and the beginning of its objective."""
-    row = whole.task
+    row, words = whole.task, texts.body(objective)
     return {
         "run": rows.run(whole.run),
         "task": rows.task(row) | {"agent": rows.agent(row.agent), "acceptance": rows.acceptance(row.acceptance)},
-        "objective": None if objective is None else objective[: rows.OBJECTIVE_SHOWN],
-        "objective_cut": objective is not None and len(objective) > rows.OBJECTIVE_SHOWN,
+        "objective": None if words is None else words[: rows.OBJECTIVE_SHOWN],
+        "objective_cut": words is not None and len(words) > rows.OBJECTIVE_SHOWN,
+        "objective_removed": texts.removed(objective),
         "because": rows.because(whole.because),
         "clocks": clocks(whole.clocks),
         "auto_resume": whole.policy.value,
@@ -299,9 +301,9 @@ def commands(found: Sequence[Command]) -> dict[str, Any]:
     return {"commands": [rows.command(one) for one in found]}
 
 
-def messages(found: Sequence[tuple[Message, str | None]]) -> dict[str, Any]:
+def messages(found: Sequence[tuple[Message, Text | None]]) -> dict[str, Any]:
     """What was said to a task, each with the beginning of its words."""
-    return {"messages": [rows.message(one, body) for one, body in found]}
+    return {"messages": [rows.message(one, texts.body(its)) | {"removed": texts.removed(its)} for one, its in found]}
 
 
 def reports(found: Sequence[Report]) -> dict[str, Any]:
