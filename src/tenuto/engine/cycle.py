@@ -52,7 +52,7 @@ from tenuto.model.evidence import CommandFacts, Mark, Observation, Presence, Wor
 from tenuto.model.ids import CommandId, RunId, TaskId
 from tenuto.model.lifecycle import CommandState, DeliveryState
 from tenuto.model.limit import Quiet
-from tenuto.model.reconciliation import Reconciliation, Seen
+from tenuto.model.reconciliation import Reconciliation, Seen, TurnEnded
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import ToolFacts
 from tenuto.model.work import AcceptanceKind, Task, WaitKind
@@ -426,7 +426,8 @@ class Cycle:
         """Write what was found; whether anything was to be written."""
         prompt = ""
         live = seen.snapshot.live_command
-        if live is not None and live.payload is not None:
+        ended = any(isinstance(finding, TurnEnded) for finding in seen.found.findings)
+        if ended and live is not None and live.payload is not None:
             text = self._ledger.text(live.payload)
             prompt = (text.body or "") if text is not None else ""
         commit = settle(seen, now, self._mint.new, prompt)

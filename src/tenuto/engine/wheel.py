@@ -27,6 +27,7 @@ CLOCK_SLIP = timedelta(seconds=2)
 BREATH = 0.05
 FAR = timedelta(days=3650)
 MANY = 100_000
+KNOWN = 1024
 
 _AWAY = "the registry's database cannot be reached; nothing is armed until it can: {}"
 
@@ -56,6 +57,8 @@ class Wheel:
         self._serving: set[TaskId] = set()
         self._in_line: set[TaskId] = set()
         self._expected: set[TaskId] = set()
+        #: Whose the commands are that were rung for: a command never changes its task.
+        self._whose: dict[CommandId, TaskId] = {}
         self._stopping = False
         self._away = False
         self._deposed: Deposed | None = None
@@ -69,12 +72,18 @@ class Wheel:
 
     def ring_for(self, command_id: CommandId) -> None:
         """An executor has news of a command."""
-        try:
-            command = self._ledger.command(command_id)
-        except OutOfReach:
-            return  # what is under way is looked at again without a ring
-        if command is not None:
-            self.ring(command.task_id)
+        task_id = self._whose.get(command_id)
+        if task_id is None:
+            try:
+                command = self._ledger.command(command_id)
+            except OutOfReach:
+                return  # what is under way is looked at again without a ring
+            if command is None:
+                return
+            if len(self._whose) >= KNOWN:
+                self._whose.clear()
+            task_id = self._whose[command_id] = command.task_id
+        self.ring(task_id)
 
     def stop(self) -> None:
         """Start nothing more, and come to rest; what is under way outside goes on."""
