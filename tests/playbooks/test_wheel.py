@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import cast
 
 import pytest
+from tests.support import builders as b
 from tests.support.world import SetClock
 
 from tenuto.engine.cycle import Cycle, Deposed, Rest, Restless
 from tenuto.engine.foresight import AHEAD
 from tenuto.engine.wheel import Wheel
-from tenuto.model.faults import Corrupt, StorageFull
-from tenuto.model.ids import TaskId
+from tenuto.model.command import Command
+from tenuto.model.faults import Corrupt, OutOfReach, StorageFull
+from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.work import Task
 from tenuto.ports import Ledger, NoFuse
 
@@ -128,3 +131,28 @@ async def test_what_is_due_in_a_moment_is_made_ready_for_once_and_a_fault_of_tha
     it = wheel(clock, serving)
     await turning(it)
     assert serving.served == [WELL]
+
+
+async def test_whose_a_command_is_is_asked_until_it_is_known_and_not_again() -> None:
+    asked: list[CommandId] = []
+    known: dict[CommandId, Command] = {}
+
+    class Commands(Rows):
+        def command(self, command_id: CommandId) -> Command | None:
+            asked.append(command_id)
+            if not known:
+                raise OutOfReach("it is away")
+            return known.get(command_id)
+
+    rows = Commands({})
+    it = wheel(SetClock(), Serving(rows, ValueError()))
+    mine = replace(b.SEND, task_id=WELL)
+    it.ring_for(mine.id)
+    known[CommandId("c-other")] = mine
+    it.ring_for(mine.id)
+    assert it._rung == set()
+    known[mine.id] = mine
+    for _ in range(3):
+        it.ring_for(mine.id)
+    assert it._rung == {WELL}
+    assert asked == [mine.id] * 3
