@@ -22,7 +22,7 @@ from tenuto.model.message import Message, MessageKind
 from tenuto.model.policy import POLICY
 from tenuto.model.reconciliation import Seen
 from tenuto.model.snapshot import Role, Snapshot, Token
-from tenuto.model.work import Progress, Standing, Text, Wait, WaitKind, Wake, WakeKind
+from tenuto.model.work import Agent, Progress, Standing, Text, Wait, WaitKind, Wake, WakeKind
 
 ID = CommandId("c-1")
 PROMPT = "[tenuto:c-1]\nGo on."
@@ -142,6 +142,15 @@ def test_an_interruption_goes_to_the_executor_that_carries_the_turn() -> None:
     command = read(written).one(Command)
     assert (command.executor, command.scopes) == ("played", (f"interrupt:{b.LIVE.id}",))
     assert read(arm.check(b.see(replace(b.claimed(), conversation=None)), b.NOW, b.new)).one(Command).executor == "host"
+
+
+def test_the_claim_of_a_chat_in_a_page_is_checked_by_the_host() -> None:
+    agent = Agent("lab", ("chat",), resumable=True, on="ext:browser")
+    snapshot = b.claimed()
+    snapshot = replace(snapshot, task=replace(snapshot.task, agent=agent))
+    written = arm.check(b.see(snapshot), b.NOW, b.new, "here:1:there")
+    assert written is not None
+    assert (written.command.executor, written.command.place) == ("host", "here:1:there")
 
 
 # -- preparations

@@ -24,6 +24,9 @@ from tenuto.model.reconciliation import Seen
 from tenuto.model.snapshot import Role, Token
 from tenuto.model.work import TextKind, WaitKind, WakeKind
 
+HOST = "host"
+"""What carries out programs."""
+
 
 @dataclass(frozen=True)
 class Written:
@@ -185,8 +188,8 @@ def unfit(seen: Seen, message_id: MessageId, why: str, now: datetime, new: New) 
     return draft.commit()
 
 
-def check(seen: Seen, now: datetime, new: New) -> Written | None:
-    """Arm the acceptance program of a standing claim."""
+def check(seen: Seen, now: datetime, new: New, place: str | None = None) -> Written | None:
+    """Arm the acceptance program of a standing claim. Where a page carries the turns, the host at `place` runs it."""
     snapshot = seen.snapshot
     if snapshot.task.claim is None or seen.epoch is None:
         return None
@@ -195,6 +198,8 @@ def check(seen: Seen, now: datetime, new: New) -> Written | None:
         seen, CommandKind.CHECK, CommandId(new("command")), f"check:{snapshot.task.id}",
         snapshot.last.id if snapshot.last else None, now,
     )  # fmt: skip
+    if snapshot.task.agent.in_page:
+        command = replace(command, executor=HOST, place=place)  # a page runs no programs
     draft.puts.append(command)
     draft.holds.append((command.scopes[0], command.id))
     policy = snapshot.run.policy
@@ -224,7 +229,7 @@ def _side(
     if sent is not None and sent.attempt_id == attempt:
         executor, place = sent.executor, sent.place
     else:
-        executor, place = talk.executor if talk is not None else "host", seen.place
+        executor, place = talk.executor if talk is not None else HOST, seen.place
     return Command(
         id=identifier,
         revision=1,

@@ -405,6 +405,12 @@ class Cycle:
         name = snapshot.conversation.executor if snapshot.conversation else self.executor_for(snapshot.task)
         return self._executors.get(name)
 
+    @property
+    def _hosts(self) -> str | None:
+        """Where the programs of this machine are carried out."""
+        host: object = self._executors.get(arm.HOST)
+        return host.place if abilities.has_place(host) else None
+
     def _connected(self, snapshot: Snapshot) -> bool:
         executor, talk = self._executor(snapshot), snapshot.conversation
         return executor is not None and executor.connected(talk.identity if talk is not None else None)
@@ -513,7 +519,7 @@ class Cycle:
             case Continue():
                 await self._continue(intent, seen, now)
             case RunCheck():
-                await self._act(arm.check(seen, now, new), self._check_order(seen), "check")
+                await self._act(arm.check(seen, now, new, self._hosts), self._check_order(seen), "check")
             case SteerTurn():
                 await self._steer(intent, seen, now)
             case Interrupt(attempt_id):
