@@ -12,15 +12,22 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from tests.extension.browsers import BROWSERS, Browser, until
+from tests.extension.browsers import BROWSERS, PATIENCE, Browser, until
 from tests.support.home import Home
 from tests.support.lab import Accepted, Answer, Lab
+
+from tenuto.config import load
+from tenuto.surfaces.cli.client import Client, Unreachable
+from tenuto.surfaces.cli.exits import Failure
+from tenuto.surfaces.routes import address
 
 MARKER: Final = re.compile(r"\[tenuto:(c-[0-9a-z]+)\]")
 OVER: Final = ("completed", "failed", "cancelled")
@@ -38,6 +45,29 @@ class Chats:
         """A task for the chat; its id."""
         said = self.home.tenuto("run", "--chat", "chatgpt", "--objective-file", "-", "--detach", *more, text=objective)
         return said.strip()
+
+    def ask(self, verb: str, **params: Any) -> dict[str, Any]:
+        """One verb at the supervisor's socket, without a command line; while it is killed, once it is there again."""
+        method, path, rest = address(verb, params)
+        reads, key, places = method == "GET", uuid.uuid4().hex, load(self.home.environment)
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                client = Client(places.socket, places.operator_token.read_text("utf-8").strip())
+                told = client.ask(method, path, query=rest if reads else None, body=None if reads else rest, key=key)
+                return cast(dict[str, Any], told.value)
+            except (Unreachable, OSError, Failure) as error:
+                if isinstance(error, Failure) and error.code != "unknown_outcome":
+                    raise
+                if time.monotonic() > end:
+                    raise TimeoutError(f"nobody answered {verb}: {error}") from None
+                time.sleep(0.1)
+
+    def begin(self, objective: str) -> str:
+        """As `run`, without a command line."""
+        agent = {"adapter": "chatgpt", "argv": ["chatgpt"], "resumable": True, "on": "ext:browser"}
+        made = self.ask("run.create", objective=objective, cwd=str(self.home.work), agent=agent)
+        return str(made["result"]["task"])
 
     def shown(self, task: str) -> dict[str, Any]:
         """Everything about a task."""
@@ -78,6 +108,15 @@ class Chats:
         for row in self.home.json("tasks")["tasks"]:
             if row["state"] not in OVER:
                 self.home.tenuto("cancel", row["id"])
+
+    def site(self, **send: int) -> None:
+        """The user's own numbers for sending on the site, from the next turn on."""
+        place = self.home.folder / "home" / "sites"
+        place.mkdir(exist_ok=True)
+        told = "\n".join(f"{name} = {value}" for name, value in send.items())
+        text = f'schema = "tenuto-site/1"\nextends = "chatgpt"\n[send]\n{told}\n'
+        (place / "mine.new").write_text(text, "utf-8")
+        (place / "mine.new").replace(place / "mine.toml")
 
     def kill_supervisor(self) -> None:
         """As a crash does it."""

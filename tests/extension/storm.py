@@ -20,16 +20,13 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from tests.extension.browsers import Wrong
 from tests.extension.chats import MARKER, OVER, Chats, chats
 from tests.support.lab import Answer
 
-from tenuto.config import load
-from tenuto.surfaces.cli.client import Client, Unreachable
 from tenuto.surfaces.cli.exits import Failure
-from tenuto.surfaces.routes import address
 
 VICTIMS: Final = ("background", "tab", "supervisor", "browser")
 INSTANTS: Final = ("command.armed", "command.submitted", "command.acknowledged", "attempt.ended", "whenever")
@@ -80,7 +77,6 @@ class Storm:
 
     def __init__(self, it: Chats, seed: int, *, each: dict[str, int], at_once: int = 8) -> None:
         self.it = it
-        self.places = load(it.home.environment)
         self.chance = random.Random(seed)
         self.at_once = at_once
         self.plan = [victim for victim, count in each.items() for _ in range(count)]
@@ -95,23 +91,6 @@ class Storm:
 
     # -- the person ------------------------------------------------------------------
 
-    def ask(self, verb: str, **params: Any) -> dict[str, Any]:
-        """One verb at the supervisor's socket; while it is killed, once it is there again."""
-        method, path, rest = address(verb, params)
-        self.number += 1
-        end = time.monotonic() + 240
-        while True:
-            try:
-                client = Client(self.places.socket, self.places.operator_token.read_text("utf-8").strip())
-                key = f"storm-{self.told.seed}-{self.number}"
-                reads = method == "GET"
-                answer = client.ask(method, path, query=rest if reads else None, body=None if reads else rest, key=key)
-                return cast(dict[str, Any], answer.value)
-            except (Unreachable, OSError) as error:
-                if time.monotonic() > end:
-                    raise TimeoutError(f"nobody answered {verb}: {error}") from None
-                time.sleep(0.1)
-
     def answer(self, prompt: str) -> Answer:
         """What the site says: a task is done in the third turn of a conversation. On the lab's thread."""
         taken = self.it.lab.site.accepted
@@ -125,20 +104,16 @@ class Storm:
     def begin(self) -> None:
         """One more task."""
         self.number += 1
-        body = {
-            "objective": f"Storm {self.told.seed}, task {self.number}: three steps.",
-            "cwd": str(self.it.home.work),
-            "agent": {"adapter": "chatgpt", "argv": ["chatgpt"], "resumable": True, "on": "ext:browser"},
-        }
-        self.tasks[str(self.ask("run.create", **body)["result"]["task"])] = "begun"
+        objective = f"Storm {self.told.seed}, task {self.number}: three steps."
+        self.tasks[self.it.begin(objective)] = "begun"
 
     def tend(self, *, more: bool = True) -> None:
         """Settle what stands in attention, see which tasks are over, and begin others in their places."""
-        for item in self.ask("attention")["items"]:
+        for item in self.it.ask("attention")["items"]:
             self.settle(item)
-        open_now = {row["id"] for row in self.ask("task.list", unfinished="true")["tasks"]}
+        open_now = {row["id"] for row in self.it.ask("task.list", unfinished="true")["tasks"]}
         for task in [task for task, state in self.tasks.items() if state not in OVER and task not in open_now]:
-            self.tasks[task] = str(self.ask("task.show", task=task)["task"]["state"])
+            self.tasks[task] = str(self.it.ask("task.show", task=task)["task"]["state"])
             self.told.ended[self.tasks[task]] += 1
         while more and sum(state not in OVER for state in self.tasks.values()) < self.at_once:
             self.begin()
@@ -156,11 +131,11 @@ class Storm:
                 command = next(word for word in item["mend"].split() if word.startswith("c-"))
                 taken = any(command in MARKER.findall(turn.text) for turn in self.it.lab.accepted())
                 self.verdicts[command] = "happened" if taken else "not-happened"
-                self.ask("command.release", command=command, verdict=self.verdicts[command])
+                self.it.ask("command.release", command=command, verdict=self.verdicts[command])
             elif kind == "stalled":
-                self.ask("task.resume", task=task, stalled=True)
+                self.it.ask("task.resume", task=task, stalled=True)
             elif kind == "human wait":
-                self.ask("task.answer", task=task, answer="Go on.")
+                self.it.ask("task.answer", task=task, answer="Go on.")
         except Failure as failure:
             if failure.code not in ("conflict", "not_found", "mistake", "refused"):
                 raise
@@ -186,7 +161,7 @@ class Storm:
         """Whether an event of that kind was written since this was last asked."""
         found = False
         while True:
-            page = self.ask("events", after=self.after, limit=200)
+            page = self.it.ask("events", after=self.after, limit=200)
             found = found or any(row["kind"] == kind for row in page["events"])
             self.after = str(page["last"])
             if not page["events"]:
@@ -252,7 +227,7 @@ class Storm:
             time.sleep(0.3)
         for task, state in self.tasks.items():
             if state not in OVER:
-                why = self.ask("task.explain", task=task)
+                why = self.it.ask("task.explain", task=task)
                 self.told.stuck.append(json.dumps({"task": task, "explain": why})[:2000])
 
     def judge(self) -> None:
@@ -268,7 +243,7 @@ class Storm:
         self.told.doubled = {command: count for command, count in taken.items() if count > 1}
         known: dict[str, str] = {}
         for task in self.tasks:
-            for row in self.ask("command.list", task=task)["commands"]:
+            for row in self.it.ask("command.list", task=task)["commands"]:
                 if row["kind"] == "send":
                     known[row["id"]] = row["state"]
         for command, state in known.items():

@@ -50,7 +50,7 @@ def test_fifty_conversations_in_one_browser(kind: str, tmp_path: Path) -> None:
     with chats(tmp_path, kind, "slots = 60\n") as it:
         it.lab.answers(answering(1))
         it.lab.fault("stall", times=50)
-        tasks = [it.run(f"Chat number {number}.") for number in range(50)]
+        tasks = [it.begin(f"Chat number {number}.") for number in range(50)]
         it.lab.wait_accepted(50, patience=3600)
         assert len({turn.conversation for turn in it.lab.accepted()}) == 50
         until("the end of all", lambda: over(it, tasks), 1800)
