@@ -31,6 +31,8 @@ SERVER = "postgresql://"
 _API = re.compile(
     r"https://[A-Za-z0-9.-]{1,253}(:\d{1,5})?(/[\w./-]*)?|http://(127\.0\.0\.1|\[::1\]|localhost)(:\d{1,5})?(/[\w./-]*)?"
 )
+_BUS = re.compile(r"unix:(?:path|abstract)=[\w./=,:-]{1,300}")
+_LISTENS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):[0-9]{1,5}")
 _MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,200}")
 _PASSWORD = re.compile(r"^(\w+://[^:/?#@]*):[^/?#]*@")
 _PARAMETER = re.compile(r"([?&](?:ssl)?password=)[^&]*")
@@ -38,6 +40,14 @@ PORT = 6174
 LOOPBACK = ("loopback", "localhost", "127.0.0.1", "::1")
 EXTENSION = re.compile(r"chrome-extension://[a-p]{32}|moz-extension://[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 HOST = re.compile(r"[A-Za-z0-9.-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]{2,45}\]:[0-9]{1,5}")
+
+
+@dataclass(frozen=True)
+class PageWitnessAt:
+    """What watches pages: `accessibility` of the session whose bus is at `where` (None: ours), or `devtools` there."""
+
+    kind: str
+    where: str | None
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,7 @@ class Settings:
     `machine` is what this machine is called where several share a registry (None: its own name);
     `shared_directories` says that a task's directory is the same on all of them. `keep` is how long what is over stays.
     `tool_servers` are state directories of tool servers, by the names they are called here, and `tool_doors` addresses
-    of their MCP endpoints; `units` are databases whose
+    of their MCP endpoints; `page_witnesses` are what watches pages from outside, by name; `units` are databases whose
     rows are units of chains; `github` is how GitHub is asked. `self_advancing_off` stops every merge and every
     successor of chains that advance themselves, whatever else says yes.
     """
@@ -98,6 +108,7 @@ class Settings:
     keep: Keeping = KEEPING
     tool_servers: Mapping[str, Path] = field(default_factory=dict)
     tool_doors: Mapping[str, str] = field(default_factory=dict)
+    page_witnesses: Mapping[str, PageWitnessAt] = field(default_factory=dict)
     units: Mapping[str, UnitRows] = field(default_factory=dict)
     github: GitHubAccount = field(default_factory=GitHubAccount)
     self_advancing_off: bool = False
@@ -247,6 +258,7 @@ def _with_others(settings: Settings, told: dict[str, object]) -> Settings:
         raise Mistake("shared_directories is true or false", field="shared_directories")
     settings = replace(settings, tool_servers=_tool_servers(told.pop("tool_servers", {})))
     settings = replace(settings, tool_doors=_tool_doors(told.pop("tool_doors", {})))
+    settings = replace(settings, page_witnesses=_page_witnesses(told.pop("page_witnesses", {})))
     settings = replace(settings, units=_units(told.pop("units", {})))
     keep = told.pop("keep", {})
     if not isinstance(keep, dict):
@@ -281,6 +293,27 @@ def _tool_doors(given: object) -> Mapping[str, str]:
                 field=f"tool_doors.{name}",
             )
     return dict(given)
+
+
+def _page_witnesses(given: object) -> Mapping[str, PageWitnessAt]:
+    """What watches pages from outside: accessibility trees of a session, or a browser's DevTools on this machine."""
+    if not isinstance(given, dict) or len(given) > SERVERS:
+        raise Mistake(f"page_witnesses is a table of at most {SERVERS} witnesses", field="page_witnesses")
+    found: dict[str, PageWitnessAt] = {}
+    for name, told in given.items():
+        if not _SERVER.fullmatch(name):
+            raise Mistake("a page witness's name has up to 40 letters, digits, dots and dashes", field="page_witnesses")
+        kind, _, where = told.partition(":") if isinstance(told, str) else ("", "", "")
+        good = (kind == "accessibility" and (not where or _BUS.fullmatch(where))) or (
+            kind == "devtools" and _LISTENS.fullmatch(where)
+        )
+        if not good:
+            raise Mistake(
+                f"{name} is 'accessibility', 'accessibility:unix:path=/run/user/1000/bus' or 'devtools:127.0.0.1:9222'",
+                field=f"page_witnesses.{name}",
+            )
+        found[name] = PageWitnessAt(kind, where or None)
+    return found
 
 
 def _units(given: object) -> Mapping[str, UnitRows]:

@@ -27,6 +27,7 @@ from tenuto.model.phase import Landed, Looked, Phase, Sought
 from tenuto.model.session import SessionFacts
 from tenuto.model.snapshot import InLine, Leadership, Registry, Snapshot, Token
 from tenuto.model.tools import ToolBinding, ToolFacts
+from tenuto.model.watched import ShownPage
 from tenuto.model.work import Acceptance, Agent, Report, Run, Task, Text, Wait, Wake
 from tenuto.model.worktree import Base, Tree, TreeMade, TreeRemoved, Worktree
 
@@ -317,6 +318,18 @@ class ToolWitness(Protocol):
 
     async def sessions(self, cwd: str | None = None) -> tuple[ToolFacts, ...]:
         """Every session of every server that is known (those of the workspace too, where one is given)."""
+        ...
+
+
+class PageWitness(Protocol):
+    """Looks at pages from outside of them, read only."""
+
+    async def look(self, binding: ToolBinding) -> Observation:
+        """WatchedFacts of one page; whatever is wrong is a defect in them."""
+        ...
+
+    async def shown(self) -> tuple[ShownPage, ...]:
+        """Every page that is seen now, for a person to choose from; raises Mistake where nobody can be asked."""
         ...
 
 

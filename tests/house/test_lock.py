@@ -11,6 +11,7 @@ import pytest
 
 # What the code imports of each extra; "windows" is absent because it installs nothing elsewhere.
 EXTRAS = {
+    "accessibility": ["jeepney"],
     "acp": ["acp"],
     "github": ["githubkit"],
     "mcp": ["mcp.server", "mcp.client.streamable_http"],

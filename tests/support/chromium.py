@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -37,15 +37,23 @@ class Chromium:
     """One browser with a profile of its own. `extension` is loaded unpacked; as root there is no sandbox."""
 
     def __init__(
-        self, lab: Lab, extension: Path | None = None, headless: bool = True, more: Sequence[str] = ()
+        self,
+        lab: Lab,
+        extension: Path | None = None,
+        headless: bool = True,
+        more: Sequence[str] = (),
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self.lab, self.extension, self.headless, self.more = lab, extension, headless, more
+        self.environ = environ
         self.context: BrowserContext
+        self.profile: str
         self._profile = tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True)
         self._playwright: Playwright
 
     def __enter__(self) -> Self:
         self._playwright = sync_playwright().start()
+        self.profile = self._profile.name
         more = list(self.more)
         if self.extension is not None:
             more += [f"--disable-extensions-except={self.extension}", f"--load-extension={self.extension}"]
@@ -55,6 +63,7 @@ class Chromium:
             headless=self.headless,
             chromium_sandbox=os.geteuid() != 0,
             ignore_https_errors=True,
+            env={**self.environ} if self.environ is not None else None,
             args=[*QUIET, *self.lab.chromium_arguments, *more],
         )
         return self

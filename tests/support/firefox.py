@@ -1,4 +1,5 @@
-"""A real Firefox for tests, driven by WebDriver BiDi alone, behind the door of the chat site.
+"""A real Firefox for tests, driven by WebDriver BiDi alone, behind the door of the chat site; headless unless it is
+given the environment of a desktop.
 
 No driver program is needed: the browser itself speaks the protocol. One connection, one thread; every wait is bounded.
 """
@@ -14,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -50,8 +51,8 @@ def program() -> str:
 class Firefox:
     """One browser with a profile of its own, that is left when the browser ends."""
 
-    def __init__(self, lab: Lab, extension: Path | None = None) -> None:
-        self.lab, self.extension = lab, extension
+    def __init__(self, lab: Lab, extension: Path | None = None, environ: Mapping[str, str] | None = None) -> None:
+        self.lab, self.extension, self.environ = lab, extension, environ
         self._place = tempfile.TemporaryDirectory(prefix="firefox-", ignore_cleanup_errors=True)
         self._process: subprocess.Popen[bytes]
         self._socket: ClientConnection
@@ -68,9 +69,9 @@ class Firefox:
         said = Path(self._place.name, "said")
         with said.open("wb") as out:
             self._process = subprocess.Popen(
-                [program(), "--headless", "--no-remote", "--profile", str(profile), "--remote-debugging-port", "0"],
+                [program(), *([] if self.environ else ["--headless"]), "--no-remote", "--profile", str(profile), "--remote-debugging-port", "0"],
                 stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
-                env={**os.environ, "HOME": self._place.name},
+                env={**(self.environ or os.environ), "HOME": self._place.name},
             )  # fmt: skip
         try:
             address = self._until(

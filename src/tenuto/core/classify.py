@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from tenuto.core import signs
 from tenuto.core.signs import Sign
-from tenuto.model.evidence import Rank, WorkspaceKind
+from tenuto.model.evidence import Rank, Sighting, WorkspaceKind
 from tenuto.model.health import LOUD, Assessment, Clocks, Confidence, Health
 from tenuto.model.lifecycle import CommandState, TaskState
 from tenuto.model.reconciliation import Doubtful, Finding, Flawed, Living, Seen
@@ -364,14 +364,15 @@ def of(seen: Seen, watched_since: datetime | None, now: datetime, away_since: da
         sighting
         for sighting in known
         if (sighting.source, sighting.subject) not in looked
-        and (sighting.rank == Rank.REPORTED or not _of_tool(sighting.facts) or sighting.subject in bound)
+        and (sighting.rank == Rank.REPORTED or not _of_bound(sighting) or sighting.subject in bound)
     ]
     gathered = signs.gathered(still, seen.found.observations, snapshot.run.policy, now)
     return Case(snapshot, seen.found.findings, gathered, watched_since, now, away_since, away(seen))
 
 
-def _of_tool(facts: tuple[tuple[str, str], ...]) -> bool:
-    return any(name in ("session", "flaw") for name, _ in facts)
+def _of_bound(sighting: Sighting) -> bool:
+    """Whether it tells of what works for a task only while it is bound: a tool session, or a page that is watched."""
+    return sighting.rank == Rank.OUTSIDE or any(name in ("session", "flaw") for name, _ in sighting.facts)
 
 
 def episode(before: Assessment | None, after: Assessment) -> Assessment:

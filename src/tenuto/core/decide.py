@@ -83,7 +83,7 @@ def _tools_move(seen: Seen) -> bool:
         or session.defects
         or (session.plan is not None and session.plan.state is PlanState.ACTIVE)
         for session in seen.found.tools
-    )
+    ) or any(page.generating or page.defects for page in seen.found.watched)
 
 
 def _decide(seen: Seen, now: datetime) -> Decision:

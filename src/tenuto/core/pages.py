@@ -70,7 +70,12 @@ def lost(seen: Seen) -> str | None:
 
 
 def page(seen: Seen, now: datetime) -> Because | None:
-    """The rung: a page that is shown and not ready for a turn."""
+    """The rung: a page that is shown and not ready for a turn, or one that is watched and generates."""
+    for watched in seen.found.watched:
+        if watched.generating:
+            busy = f"a page that is watched for it generates, and not for us: {watched.subject}"
+            unwatch = f"it ends, or: tenuto page unwatch {seen.snapshot.task.id}"
+            return Because(Rung.PAGE, busy, unwatch, now + LOOK)
     facts = seen.found.page
     if facts is None or not facts.shown:
         return None

@@ -48,6 +48,7 @@ from tenuto.model.reconciliation import (
 )
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import ToolFacts
+from tenuto.model.watched import WatchedFacts
 from tenuto.model.work import Standing, Wait, WaitKind
 
 
@@ -65,6 +66,7 @@ def reconcile(
     acceptance: AcceptanceFacts | None = None
     tools: list[ToolFacts] = []
     page: PageFacts | None = None
+    watched: list[WatchedFacts] = []
     findings: list[Finding] = []
     commands = {command.id: command for command in subjects(snapshot)}
     looked = tuple(observations)
@@ -88,6 +90,8 @@ def reconcile(
                 tools.append(facts)
             case PageFacts() as facts:
                 page = facts if facts.shown is not None else None
+            case WatchedFacts() as facts:
+                watched.append(facts)
             case _ as never:
                 assert_never(never)
     findings.extend(of_takeovers(commands, looked, tools))
@@ -98,9 +102,9 @@ def reconcile(
     if (news := neighbours.news(snapshot, now)) is not None:
         findings.append(news)
     findings.extend(trust.flaws(snapshot, looked, now))
-    members = fence_members(snapshot, workspace, tools, page)
+    members = fence_members(snapshot, workspace, tools, page, watched)
     kept = tuple(observation for observation in looked if signs.said(observation))
-    seen = tuple(tools), kept, page, _cards(snapshot, looked)
+    seen = tuple(tools), kept, page, _cards(snapshot, looked), tuple(watched)
     return Reconciliation(tuple(findings), digest_of(members), members, workspace, acceptance, *seen)
 
 
@@ -417,6 +421,7 @@ def fence_members(
     workspace: WorkspaceFacts | None,
     tools: Iterable[ToolFacts] = (),
     page: PageFacts | None = None,
+    watched: Iterable[WatchedFacts] = (),
 ) -> tuple[str, ...]:
     """What the fence is the digest of: identities and states, never times or counters."""
     task, talk, last = snapshot.task, snapshot.conversation, snapshot.last
@@ -435,7 +440,14 @@ def fence_members(
         members += _tool_members(session)
     if page is not None:
         members.append(f"page {page.state} {page.composer}" if page.shown else "page not shown")
+    members += [_watched_member(facts) for facts in watched]
     return tuple(sorted(members))
+
+
+def _watched_member(facts: WatchedFacts) -> str:
+    told = {None: "not looked at", False: "not shown", True: f"shown in {facts.window or '-'}"}[facts.shown]
+    busy = {None: "unknown", False: "still", True: "generating"}[facts.generating]
+    return f"watched {facts.subject} {told} {busy} {' '.join(defect.flaw for defect in facts.defects)}".rstrip()
 
 
 def _tool_members(facts: ToolFacts) -> list[str]:
@@ -451,19 +463,25 @@ def _tool_members(facts: ToolFacts) -> list[str]:
     ]
 
 
-def still(seen: Seen, tools: Iterable[ToolFacts]) -> bool:
-    """Whether tool sessions, looked at again, still allow what was decided when they were `seen`.
+def still(seen: Seen, tools: Iterable[ToolFacts], watched: Iterable[WatchedFacts] = ()) -> bool:
+    """Whether tool sessions and watched pages, looked at again, still allow what was decided when they were `seen`.
 
-    An ordinary turn minds calls in flight only; one that needed two looks minds whatever was in their fence.
+    An ordinary turn minds calls in flight and pages that generate only; one that needed two looks minds whatever was in
+    their fence.
     """
-    now = list(tools)
+    now, pages = list(tools), list(watched)
+    flawed = {flaw for facts in seen.found.watched for flaw in facts.defects}
+    if any(facts.generating or set(facts.defects) - flawed for facts in pages):
+        return False
     known = {flaw for facts in seen.found.tools for flaw in facts.defects}
     if any(facts.in_flight or set(facts.defects) - known for facts in now):
         return False
     if not cut_short(seen.snapshot):
         return True
     before = {member for facts in seen.found.tools for member in _tool_members(facts)}
-    return before == {member for facts in now for member in _tool_members(facts)}
+    before |= {_watched_member(facts) for facts in seen.found.watched}
+    after = {member for facts in now for member in _tool_members(facts)}
+    return before == after | {_watched_member(facts) for facts in pages}
 
 
 def digest_of(members: Iterable[str]) -> str:

@@ -29,6 +29,7 @@ from tenuto.model.evidence import (
 from tenuto.model.ids import ObservationId, TaskId
 from tenuto.model.policy import Policy
 from tenuto.model.tools import CallState, ClaimState, Flaw, PlanState, SessionState, ToolFacts
+from tenuto.model.watched import WatchedFacts
 
 #: A clock may differ from ours by this much before what it dates is taken for the future.
 SKEW = timedelta(seconds=5)
@@ -147,6 +148,8 @@ def said(observation: Observation) -> tuple[tuple[str, str], ...]:
             return _of_tools(facts)
         case PageFacts() as facts:
             return _of_page(facts)
+        case WatchedFacts() as facts:
+            return _of_watched(facts)
         case CommandFacts(asks=asks, retrying=retrying, heard_at=heard):
             told = () if asks is None else (("retrying", "false" if retrying is None else "true"),)
             return told if heard is None else (*told, ("network_at", heard.isoformat()))
@@ -164,6 +167,14 @@ def _of_page(facts: PageFacts) -> tuple[tuple[str, str], ...]:
         told.insert(0, ("generating", str(facts.generating == "yes").lower()))
     told.append(("delivery_error", str(facts.error == "delivery_timeout" and not facts.stale).lower()))
     moments = {"page_changed_at": facts.changed_at, "network_at": facts.grew_at}
+    return (*told, *((name, moment.isoformat()) for name, moment in moments.items() if moment is not None))
+
+
+def _of_watched(facts: WatchedFacts) -> tuple[tuple[str, str], ...]:
+    told = [("flaw", flaw.value) for flaw in sorted({defect.flaw for defect in facts.defects})]
+    truths = {"generating": facts.generating, "send_ready": facts.send_ready}
+    told += [(name, str(value).lower()) for name, value in truths.items() if value is not None]
+    moments = {"page_changed_at": facts.changed_at, "network_at": facts.heard_at}
     return (*told, *((name, moment.isoformat()) for name, moment in moments.items() if moment is not None))
 
 

@@ -48,24 +48,35 @@ def bind(snapshot: Snapshot, server: str, session: str, by: str, now: datetime, 
     if any(binding.subject == made.subject for binding in bound):
         return None
     if len(bound) >= BINDINGS:
-        return Because(Rung.TOOL, f"{BINDINGS} sessions work for it already", "tenuto tool unbind")
+        return Because(Rung.TOOL, f"{BINDINGS} sessions and pages count for it already", "tenuto tool unbind")
     return _bound(snapshot, (*bound, made), f"bound to {made.subject}", by, now, new)
 
 
-def unbind(snapshot: Snapshot, subject: str | None, by: str, now: datetime, new: New) -> Outcome:
-    """Let a session (all of them, where none is named) not count any more."""
-    kept = tuple(binding for binding in snapshot.task.tools if subject is not None and binding.subject != subject)
+def unbind(
+    snapshot: Snapshot, subject: str | None, by: str, now: datetime, new: New, *, pages: bool = False
+) -> Outcome:
+    """Let a session, or with `pages` a page (all of them, where none is named), not count any more."""
+    kept = tuple(
+        binding
+        for binding in snapshot.task.tools
+        if (binding.page is not None) != pages or (subject is not None and binding.subject != subject)
+    )
     if kept == snapshot.task.tools:
         return None
-    return _bound(snapshot, kept, f"not bound to {subject or 'any session'} any more", by, now, new)
+    return _bound(
+        snapshot, kept, f"not bound to {subject or ('any page' if pages else 'any session')} any more", by, now, new
+    )
 
 
 def mark_service(snapshot: Snapshot, job: str, by: str, now: datetime, new: New, *, unmark: bool = False) -> Outcome:
     """Say that a job is meant to run for ever, or take that back. Holds for every session that the task has."""
-    if not snapshot.task.tools:
+    if all(binding.page is not None for binding in snapshot.task.tools):
         return Because(Rung.TOOL, "no session of a tool server works for it", "tenuto tool bind")
     made = []
     for binding in snapshot.task.tools:
+        if binding.page is not None:
+            made.append(binding)
+            continue
         services = [each for each in binding.services if each != job]
         services += [] if unmark else [job]
         if len(services) > SERVICES:

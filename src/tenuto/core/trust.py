@@ -14,6 +14,7 @@ from tenuto.model.evidence import CommandFacts, Observation, Rank, Sighting
 from tenuto.model.reconciliation import Flawed
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import Flaw, ToolFacts
+from tenuto.model.watched import WatchedFacts
 
 
 def flaws(snapshot: Snapshot, observations: Sequence[Observation], now: datetime) -> tuple[Flawed, ...]:
@@ -42,7 +43,10 @@ def _dated(observation: Observation, before: Sighting | None, snapshot: Snapshot
 
 
 def _told(observation: Observation, before: Sighting | None) -> Iterable[Flawed]:
-    """What a tool session's records say of themselves, and a count of them that went back."""
+    """What a session's records say of themselves, and a count of them that went back; what a watched page lacks."""
+    if isinstance(observation.facts, WatchedFacts):
+        for defect in observation.facts.defects:
+            yield Flawed(observation.facts.subject, defect.flaw, defect.why, observation.rank)
     if not isinstance(observation.facts, ToolFacts):
         return
     facts = observation.facts
@@ -68,11 +72,15 @@ def _twice(observations: Sequence[Observation]) -> Iterable[Flawed]:
 
 
 def _unseen(snapshot: Snapshot, observations: Sequence[Observation]) -> Iterable[Flawed]:
-    """Sessions that work for the task and were not looked at at all."""
-    looked = {each.facts.subject for each in observations if isinstance(each.facts, ToolFacts)}
+    """Sessions that work for the task, and pages that are watched for it, that were not looked at at all."""
+    looked = {each.facts.subject for each in observations if isinstance(each.facts, ToolFacts | WatchedFacts)}
     for binding in snapshot.task.tools:
-        if not snapshot.task.terminal and binding.subject not in looked:
+        if snapshot.task.terminal or binding.subject in looked:
+            continue
+        if binding.page is None:
             yield Flawed(binding.subject, Flaw.MISSING, "nothing here looks at tool servers", Rank.JOURNAL)
+        else:
+            yield Flawed(binding.subject, Flaw.MISSING, "nothing here watches pages", Rank.OUTSIDE)
 
 
 def _reported(sightings: Sequence[Sighting]) -> Iterable[Flawed]:

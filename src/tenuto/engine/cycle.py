@@ -55,6 +55,7 @@ from tenuto.model.limit import Quiet
 from tenuto.model.reconciliation import Reconciliation, Seen, TurnEnded
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import ToolFacts
+from tenuto.model.watched import WatchedFacts
 from tenuto.model.work import AcceptanceKind, Task, WaitKind
 from tenuto.ports import (
     Check,
@@ -65,6 +66,7 @@ from tenuto.ports import (
     Ledger,
     Minter,
     Order,
+    PageWitness,
     Reply,
     Steer,
     TakeOver,
@@ -151,6 +153,8 @@ class Cycle:
         self.ring: Callable[[TaskId], None] = lambda _task: None
         #: What looks at the sessions of tool servers; None: nothing here does.
         self.tools: ToolWitness | None = None
+        #: What watches pages from outside, by the names they are called here.
+        self.witnesses: Mapping[str, PageWitness] = {}
         #: The hours in which nothing goes on by itself after a limit.
         self.quiet: Quiet | None = None
         #: Hears of runs with the dead-man switch on when a turn of theirs is ordered.
@@ -314,11 +318,17 @@ class Cycle:
         return self._seen(snapshot, found)
 
     async def _sessions(self, snapshot: Snapshot) -> list[Observation]:
-        """What tool servers say of the sessions that work for the task."""
+        """What tool servers say of the sessions that work for the task, and what is seen of pages watched for it."""
         task = snapshot.task
-        if self.tools is None or (task.terminal and takeover.underway(snapshot) is None):
+        if not task.tools or (task.terminal and takeover.underway(snapshot) is None):
             return []
-        return [await self.tools.look(binding, task.cwd) for binding in task.tools]
+        found = []
+        for binding in task.tools:
+            if binding.page is None and self.tools is not None:
+                found.append(await self.tools.look(binding, task.cwd))
+            elif binding.page is not None and binding.server in self.witnesses:
+                found.append(await self.witnesses[binding.server].look(binding))
+        return found
 
     async def _page(self, snapshot: Snapshot) -> list[Observation]:
         """What the page of the conversation shows, where it has one and a turn may be made there now."""
@@ -335,7 +345,8 @@ class Cycle:
         if not seen.snapshot.task.tools:
             return True
         facts = [each.facts for each in await self._sessions(seen.snapshot)]
-        return reconcile.still(seen, [each for each in facts if isinstance(each, ToolFacts)])
+        tools = [each for each in facts if isinstance(each, ToolFacts)]
+        return reconcile.still(seen, tools, [each for each in facts if isinstance(each, WatchedFacts)])
 
     def _seen(self, snapshot: Snapshot, found: Reconciliation) -> Seen:
         executor: object = self._executor(snapshot)

@@ -37,7 +37,8 @@ from tenuto.model.ids import ConversationId, TaskId
 from tenuto.model.lifecycle import CommandState, LeaseState
 from tenuto.model.reconciliation import Flawed, Seen
 from tenuto.model.snapshot import Snapshot
-from tenuto.model.tools import ToolFacts
+from tenuto.model.tools import PageName, ToolFacts
+from tenuto.model.watched import ShownPage, WatchedFacts
 from tenuto.model.work import WakeKind
 from tenuto.ports import Clock, Ledger, Minter
 
@@ -64,6 +65,7 @@ class Evidence:
     sightings: tuple[Sighting, ...]
     at: datetime
     workspace: WorkspaceFacts | None = None
+    watched: tuple[WatchedFacts, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,7 @@ class Supervision:
             sightings=self._ledger.sightings(task_id, SHOWN),
             at=now,
             workspace=seen.found.workspace,
+            watched=seen.found.watched,
         )
 
     async def observe(
@@ -278,6 +281,38 @@ class Supervision:
         return await self._one(
             caller, f"mark {job} {unmark}", task_id, key,
             lambda seen, now: supervision.mark_service(seen, job, caller.name, now, self._mint.new, unmark=unmark),
+        )  # fmt: skip
+
+    # -- pages watched from outside
+
+    async def shown(self) -> tuple[tuple[ShownPage, ...], tuple[str, ...]]:
+        """Every page that a witness sees now, and of each witness that could not look, why."""
+        pages: list[ShownPage] = []
+        unasked: list[str] = []
+        for name, witness in sorted(self._cycle.witnesses.items()):
+            try:
+                pages += await witness.shown()
+            except Mistake as mistake:
+                unasked.append(f"{name}: {mistake.message}")
+        return tuple(pages), tuple(unasked)
+
+    async def watch_page(self, caller: Caller, task_id: TaskId, witness: str, page: PageName, key: str | None) -> Done:
+        """Let what a witness sees of a page count for a task."""
+        caller.must_operate()
+        if witness not in self._cycle.witnesses:
+            known = ", ".join(sorted(self._cycle.witnesses)) or "none; name one in `page_witnesses`"
+            raise Mistake(f"no page witness is called {witness} here; there are: {known}", field="by")
+        return await self._one(
+            caller, f"watch {witness} {page}", task_id, key,
+            lambda seen, now: supervision.bind(seen, witness, str(page), caller.name, now, self._mint.new),
+        )  # fmt: skip
+
+    async def unwatch_page(self, caller: Caller, task_id: TaskId, subject: str | None, key: str | None) -> Done:
+        """Let a page (all of them, where none is named) not count any more."""
+        caller.must_operate()
+        return await self._one(
+            caller, f"unwatch {subject}", task_id, key,
+            lambda seen, now: supervision.unbind(seen, subject, caller.name, now, self._mint.new, pages=True),
         )  # fmt: skip
 
     # -- the lease

@@ -12,6 +12,7 @@ from enum import IntEnum, StrEnum
 
 from tenuto.model.ids import AttemptId, CommandId, ObservationId, ReconciliationId, TaskId
 from tenuto.model.tools import ToolFacts
+from tenuto.model.watched import WatchedFacts
 
 
 class Rank(IntEnum):
@@ -232,7 +233,7 @@ class AcceptanceFacts:
     reason: str
 
 
-Facts = CommandFacts | WorkspaceFacts | AcceptanceFacts | ToolFacts | PageFacts
+Facts = CommandFacts | WorkspaceFacts | AcceptanceFacts | ToolFacts | PageFacts | WatchedFacts
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from tenuto.model.evidence import AcceptanceFacts, Asking, Ending, Observation, 
 from tenuto.model.permission import Permission
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import Flaw, ToolFacts
+from tenuto.model.watched import WatchedFacts
 from tenuto.model.work import Task, Wait
 
 
@@ -210,7 +211,7 @@ class Reconciliation:
 
     `tools` are the sessions that work for the task, `observations` what is worth keeping of the look. `page`
     is what the conversation's page shows, where somebody could be asked. `cards` are what a turn in a page waits
-    before, None where that cannot be told.
+    before, None where that cannot be told. `watched` are the pages that are watched for the task.
     """
 
     findings: tuple[Finding, ...]
@@ -222,6 +223,7 @@ class Reconciliation:
     observations: tuple[Observation, ...] = ()
     page: PageFacts | None = None
     cards: tuple[Asking, ...] | None = None
+    watched: tuple[WatchedFacts, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,44 @@ to the sessions that work for it; which of their jobs are services, and so never
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
+
+#: How a page is named as what works for a task: its exact address, and the one window that is meant, where one is.
+_PAGE: Final = re.compile(r"(https?://[^\s\x00-\x1f\x7f]{1,400})(?: in ([A-Za-z0-9._-]{1,64}))?")
+
+
+@dataclass(frozen=True)
+class PageName:
+    """A page by its exact address; `window` is the only window that counts, None: there must be one that shows it."""
+
+    url: str
+    window: str | None = None
+
+    def __str__(self) -> str:
+        return self.url if self.window is None else f"{self.url} in {self.window}"
 
 
 @dataclass(frozen=True)
 class ToolBinding:
-    """A session of a tool server that works for a task. `services` are jobs of it that are meant to run for ever."""
+    """A session of a tool server that works for a task, or a page that is watched for it.
+
+    `server` is the tool server's or the page witness's name among ours. `services` are jobs of a session that are meant
+    to run for ever.
+    """
 
     server: str
     session: str
     services: tuple[str, ...] = ()
+
+    @property
+    def page(self) -> PageName | None:
+        """The page that it names; None for a session of a tool server."""
+        found = _PAGE.fullmatch(self.session)
+        return PageName(found[1], found[2]) if found is not None else None
 
     @property
     def subject(self) -> str:

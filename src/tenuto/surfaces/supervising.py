@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints
 from tenuto.core.supervision import Told
 from tenuto.engine.desk import Caller, Desk
 from tenuto.model.faults import Mistake
+from tenuto.model.tools import PageName
 from tenuto.surfaces import present
 from tenuto.surfaces.parameters import Answer, Instant, Label, Name, OneTask, Params, Path, Verb, moment, no_nul
 
@@ -19,6 +20,8 @@ Word = Annotated[str, StringConstraints(max_length=60, pattern=r"^[A-Za-z0-9._:+
 Whole = Annotated[str, StringConstraints(pattern=r"^t-[0-9a-z]{26}$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Session = Annotated[str, StringConstraints(pattern=r"^s_[0-9a-f]{24}$")]
+Address = Annotated[str, StringConstraints(max_length=400, pattern=r"^https?://[^\s\x00-\x1f\x7f]{1,392}$")]
+WindowName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 Job = Annotated[str, StringConstraints(pattern=r"^job_[0-9a-f]{12}$")]
 Identity = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
@@ -69,6 +72,22 @@ class Unbound(OneTask):
 
     session: Session | None = None
     server: Source = "local"
+
+
+class Watched(OneTask):
+    """A page, by its exact address; `by` is the witness that watches it, `window` the only one that counts."""
+
+    url: Address
+    by: Source
+    window: WindowName | None = None
+
+
+class Unwatched(OneTask):
+    """A page as it was named when it began to be watched, or all of the task's."""
+
+    url: Address | None = None
+    by: Source | None = None
+    window: WindowName | None = None
 
 
 class Serviced(OneTask):
@@ -157,6 +176,23 @@ async def _unbind(desk: Desk, caller: Caller, params: Unbound, key: str | None) 
     return present.done("tool.unbind", await desk.supervision.unbind(caller, task_id, subject, key))
 
 
+async def _pages(desk: Desk, caller: Caller, params: Params, key: str | None) -> Answer:
+    return present.pages_shown(*await desk.supervision.shown())
+
+
+async def _watch(desk: Desk, caller: Caller, params: Watched, key: str | None) -> Answer:
+    task_id, page = desk.task_id(params.task), PageName(params.url, params.window)
+    return present.done("page.watch", await desk.supervision.watch_page(caller, task_id, params.by, page, key))
+
+
+async def _unwatch(desk: Desk, caller: Caller, params: Unwatched, key: str | None) -> Answer:
+    if (params.url is None) != (params.by is None):
+        raise Mistake("a page that is watched is named by its address and its witness", field="by")
+    subject = None if params.url is None else f"{params.by}/{PageName(params.url, params.window)}"
+    task_id = desk.task_id(params.task)
+    return present.done("page.unwatch", await desk.supervision.unwatch_page(caller, task_id, subject, key))
+
+
 async def _jobs(desk: Desk, caller: Caller, params: OneTask, key: str | None) -> Answer:
     return present.jobs((await desk.supervision.evidence(desk.task_id(params.task))).tools)
 
@@ -215,6 +251,9 @@ VERBS: Mapping[str, Verb] = {
         Verb("tool.list", "List the sessions of tool servers that are known here", Looked, _sessions),
         Verb("tool.bind", "Let a session of a tool server count for a task", Bound, _bind),
         Verb("tool.unbind", "Let a session of a tool server not count any more", Unbound, _unbind),
+        Verb("page.list", "List the pages that witnesses see now, each with its window", Params, _pages),
+        Verb("page.watch", "Let what a witness sees of a page count for a task", Watched, _watch),
+        Verb("page.unwatch", "Let a page not count any more", Unwatched, _unwatch),
         Verb("job.list", "List the background jobs of a task's tool sessions", OneTask, _jobs),
         Verb("job.mark-service", "Say that a job is meant to run for ever", Serviced, _service),
         Verb("lease.list", "List the places of a task, and who holds it", OneTask, _places),

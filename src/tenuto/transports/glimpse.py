@@ -71,7 +71,7 @@ def shown(url: str, profile: Mapping[str, Any], modules: Path, devtools: str) ->
     if not _LOOPBACK.fullmatch(devtools):
         raise Mistake(f"{devtools!r} is no address of this machine like 127.0.0.1:9222", field="devtools")
     bare = _bare(url)
-    tabs = [tab for tab in _asked(devtools, "GET", "/json/list") if tab.get("type") == "page"]
+    tabs = [tab for tab in asked(devtools, "GET", "/json/list") if tab.get("type") == "page"]
     fitting = [tab for tab in tabs if _bare(str(tab.get("url", ""))) == bare]
     if len(fitting) != 1:
         raise Refused(f"{len(fitting)} tabs of that browser show {url}; exactly one must")
@@ -158,10 +158,10 @@ def _tab(address: str) -> Iterator[ClientConnection]:
 
 
 def _made(port: int, url: str) -> str:
-    return str(_asked(f"127.0.0.1:{port}", "PUT", f"/json/new?{url}")["webSocketDebuggerUrl"])
+    return str(asked(f"127.0.0.1:{port}", "PUT", f"/json/new?{url}")["webSocketDebuggerUrl"])
 
 
-def _asked(where: str, method: str, path: str) -> Any:
+def asked(where: str, method: str, path: str) -> Any:
     line = http.client.HTTPConnection(where, timeout=PATIENCE)
     try:
         line.request(method, path)

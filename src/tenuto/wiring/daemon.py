@@ -56,6 +56,7 @@ from tenuto.wiring.executors import bridged
 from tenuto.wiring.forging import hosts
 from tenuto.wiring.hooked import Hooked
 from tenuto.wiring.sites import pages_of
+from tenuto.wiring.witnesses import page_witnesses
 from tenuto.wiring.world import RandomMinter, SystemClock, holder_presence, host_name
 
 _LOG = logging.getLogger("tenuto")
@@ -143,6 +144,7 @@ async def assembled(
     surroundings = Surroundings(str(settings.socket), str(settings.spool), str(settings.home or ""))
     cycle = Cycle(ledger, executors, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots)
     cycle.tools = tool_witness(settings, clock)
+    cycle.witnesses = page_witnesses(settings, clock)
     cycle.quiet = settings.quiet
     wheel = Wheel(cycle, ledger, clock, fuse)
     wheels.append(wheel)
@@ -221,6 +223,7 @@ def reading_desk(settings: Settings) -> tuple[Desk, Callable[[], None]]:
     executors = {executor.name: executor}
     cycle = Cycle(reader, executors, WorkspaceWitness(clock), clock, minter, fuse, surroundings, settings.slots)
     cycle.tools = tool_witness(settings, clock)
+    cycle.witnesses = page_witnesses(settings, clock)
     cycle.quiet = settings.quiet
     desk = Desk(
         reader,

@@ -6,6 +6,7 @@ there now.
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import shutil
@@ -25,6 +26,7 @@ from tenuto.transports.localshell import servers
 from tenuto.transports.localshell.servers import Server
 from tenuto.transports.localshell.witness import LocalShellWitness, configured
 from tenuto.wiring import probing
+from tenuto.wiring.witnesses import page_witnesses
 from tenuto.wiring.world import RandomMinter, SystemClock
 
 #: Descriptors that one active task may need, and what the supervisor needs besides.
@@ -36,6 +38,7 @@ EXTRAS = {
     "mcp": "mcp",
     "acp": "acp",
     "githubkit": "github",
+    "jeepney": "accessibility",
 }
 
 
@@ -44,7 +47,7 @@ def checks(settings: Settings, *, probe: bool = False) -> Sequence[Check]:
 
     With `probe` agent programs are started to tell their version, and tool servers are greeted.
     """
-    told = [_descriptors(settings), _processes(settings), _extras(), *_servers(settings)]
+    told = [_descriptors(settings), _processes(settings), _extras(), *_servers(settings), *_witnesses(settings)]
     try:
         told += _registered(settings, probe=probe)
     except (Corrupt, UnsupportedVersion, OutOfReach, NotFound, Mistake, OSError) as error:
@@ -120,6 +123,22 @@ def _servers(settings: Settings) -> list[Check]:
         else:
             found.append(Check(name, True, text))
     return found or [Check("tool servers", True, "none is known here")]
+
+
+def _witnesses(settings: Settings) -> list[Check]:
+    """Whether each witness of pages can look now."""
+    found = []
+    for name, witness in sorted(page_witnesses(settings, SystemClock()).items()):
+        at = settings.page_witnesses[name]
+        try:
+            pages = asyncio.run(witness.shown())
+        except Mistake as mistake:
+            where = f" at {at.where}" if at.where else ""
+            mend = f"start what it looks at{where}, or mend `page_witnesses`"
+            found.append(Check(f"page witness {name}", False, mistake.message, mend))
+            continue
+        found.append(Check(f"page witness {name}", True, f"{at.kind}, sees {len(pages)} pages"))
+    return found
 
 
 def _only(server: Server, _workspace: Path | None) -> Sequence[Server]:

@@ -7,6 +7,7 @@ task that was only half remembered.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -23,7 +24,8 @@ dispatch = typer.Typer(help="One send: what it would come to, and sending it.", 
 tool = typer.Typer(help="Sessions of tool servers that work for tasks.", no_args_is_help=True)
 job = typer.Typer(help="Background jobs of a task's tool sessions.", no_args_is_help=True)
 lease = typer.Typer(help="Who may act for a task now.", no_args_is_help=True)
-for group, name in ((dispatch, "dispatch"), (tool, "tool"), (job, "job"), (lease, "lease")):
+page = typer.Typer(help="Pages of browsers that are watched from outside for tasks.", no_args_is_help=True)
+for group, name in ((dispatch, "dispatch"), (tool, "tool"), (page, "page"), (job, "job"), (lease, "lease")):
     commands.add_typer(group, name=name, rich_help_panel=PANEL)
 
 Place = Annotated[
@@ -83,6 +85,8 @@ def _evidence(this: Front, answer: Answer) -> int:
     )
     for flaw in rows(answer.get("flaws")):
         this.out.line(f"  {flaw.get('flaw')} (rank {flaw.get('rank')}): {flaw.get('subject')}: {flaw.get('why')}")
+    for watched in rows(answer.get("pages")):
+        this.out.line(f"  page {watched.get('url')} by {watched.get('by')}: {_page(watched)}")
     seen = [
         (local(row.get("seen_at")), row.get("rank"), row.get("source"), row.get("subject"), _facts(row.get("facts")))
         for row in rows(answer.get("observations"))[:12]
@@ -90,6 +94,22 @@ def _evidence(this: Front, answer: Answer) -> int:
     if seen:
         this.out.table(("seen", "rank", "source", "subject", "facts"), seen)
     return Exit.DONE
+
+
+def _page(watched: Mapping[str, object]) -> str:
+    """How a page stands that is watched, in a few words."""
+    shown = {None: "nobody could look", False: "no window shows it", True: f"in {watched.get('window') or 'a window'}"}
+    busy = {None: "unknown whether it generates", False: "still", True: "generating"}
+    told = [shown.get(_truth(watched.get("shown")), "")]
+    if watched.get("shown"):
+        told.append(busy[_truth(watched.get("generating"))])
+        if watched.get("requests") is not None:
+            told.append(f"{watched.get('requests')} requests under way, {watched.get('streams')} streams")
+    return ", ".join(told)
+
+
+def _truth(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def _facts(told: object) -> str:
@@ -247,6 +267,67 @@ def tool_unbind(
     this = front(context, as_json)
     params = {"task": this.task(task), "session": session, "server": server}
     return this.done(this.door.change("tool.unbind", params, key))
+
+
+Witness = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="The witness, as `page_witnesses` calls it.",
+                             show_default=False)
+]  # fmt: skip
+WindowOption = Annotated[
+    str | None, typer.Option("--window", metavar="ID", help="Only this window, as `page list` calls it.",
+                             show_default=False)
+]  # fmt: skip
+
+
+@page.command("list")
+def page_list(context: typer.Context, as_json: AsJson = False) -> int:
+    """List the pages that witnesses see now, each with its window."""
+    this = front(context, as_json)
+    answer = this.door.read("page.list", {})
+    if this.out.as_json:
+        this.out.document(answer)
+        return Exit.DONE
+    told = [(get(row, "by"), get(row, "window"), row.get("program"), row.get("pid"), row.get("url"))
+            for row in rows(answer.get("pages"))]  # fmt: skip
+    this.out.table(("by", "window", "program", "pid", "address"), told)
+    unasked = answer.get("unasked")
+    for why in unasked if isinstance(unasked, list) else []:
+        this.out.line(f"not asked: {why}")
+    return Exit.DONE
+
+
+@page.command("watch")
+def page_watch(
+    context: typer.Context,
+    task: TaskArgument = None,
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="Its exact address.", show_default=False)] = "",
+    by: Witness = None,
+    window: WindowOption = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> int:
+    """Let what a witness sees of a page count for a task: while it generates, nothing is sent."""
+    this = front(context, as_json)
+    params = {"task": this.task(task), "url": url, "by": by or "", "window": window}
+    return this.done(this.door.change("page.watch", params, key))
+
+
+@page.command("unwatch")
+def page_unwatch(
+    context: typer.Context,
+    task: TaskArgument = None,
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="Its address; all of them.", show_default=False)
+    ] = None,
+    by: Witness = None,
+    window: WindowOption = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> int:
+    """Let a page not count any more."""
+    this = front(context, as_json)
+    params = {"task": this.task(task), "url": url, "by": by, "window": window}
+    return this.done(this.door.change("page.unwatch", params, key))
 
 
 @job.command("list")

@@ -122,7 +122,14 @@ def task(row: Task) -> dict[str, Any]:
         "last_served_at": instant(row.last_served_at),
         "look_at": instant(row.look_at),
         "health": health(row.health),
-        "tools": [{"server": b.server, "session": b.session, "services": list(b.services)} for b in row.tools],
+        "tools": [
+            {"server": b.server, "session": b.session, "services": list(b.services)}
+            for b in row.tools
+            if b.page is None
+        ],
+        "pages": [
+            {"by": b.server, "url": b.page.url, "window": b.page.window} for b in row.tools if b.page is not None
+        ],
         "disposition": None
         if ended is None
         else {

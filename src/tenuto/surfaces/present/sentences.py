@@ -234,6 +234,8 @@ DEEDS: Mapping[str, str] = {
     "reconcile": "looked at, and recorded the look of",
     "dispatch.execute": "asked for one turn of",
     "tool.bind": "a tool session counts for",
+    "page.watch": "a page is watched for",
+    "page.unwatch": "a page is not watched any more for",
     "tool.unbind": "a tool session does not count any more for",
     "job.mark-service": "its services are changed:",
     "lease.register": "a place is known for",

@@ -14,7 +14,8 @@ from tenuto.model.evidence import Sighting, WorkspaceFacts
 from tenuto.model.health import Clocks
 from tenuto.model.ids import short
 from tenuto.model.lifecycle import LeaseState
-from tenuto.model.tools import JobFacts, ToolFacts
+from tenuto.model.tools import JobFacts, PageName, ToolFacts
+from tenuto.model.watched import ShownPage, WatchedFacts
 from tenuto.surfaces.present import rows
 from tenuto.surfaces.present.sentences import plain
 
@@ -74,6 +75,33 @@ def session(facts: ToolFacts) -> dict[str, Any]:
     }
 
 
+def watched(facts: WatchedFacts) -> dict[str, Any]:
+    """A page that is watched from outside, as its witness sees it."""
+    page = facts.binding.page or PageName(facts.binding.session)
+    return {
+        "by": facts.binding.server,
+        "url": page.url,
+        "window": facts.window or page.window,
+        "shown": facts.shown,
+        "generating": facts.generating,
+        "send_ready": facts.send_ready,
+        "requests": facts.requests,
+        "streams": facts.streams,
+        "changed_at": rows.instant(facts.changed_at),
+        "heard_at": rows.instant(facts.heard_at),
+        "defects": [{"flaw": defect.flaw.value, "why": plain(defect.why)} for defect in facts.defects],
+    }
+
+
+def pages_shown(pages: Iterable[ShownPage], unasked: Iterable[str]) -> dict[str, Any]:
+    """The pages that witnesses see now, and the witnesses that could not look."""
+    told = [
+        {"by": each.witness, "window": each.window, "url": plain(each.url), "program": each.program, "pid": each.pid}
+        for each in pages
+    ]
+    return {"pages": told, "unasked": [plain(each) for each in unasked]}
+
+
 def job(facts: JobFacts) -> dict[str, Any]:
     """A background job."""
     return {
@@ -118,6 +146,7 @@ def evidence(known: Evidence) -> dict[str, Any]:
         ],
         "workspace": workspace(known.workspace),
         "tools": [session(each) for each in known.tools],
+        "pages": [watched(each) for each in known.watched],
         "observations": [sighting(each) for each in known.sightings],
     }
 

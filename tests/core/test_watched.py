@@ -1,0 +1,148 @@
+"""Pages that are watched from outside: they hold a send back, authorise none, and what cannot be told holds too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.support import builders as b
+
+from tenuto.core import classify, decide, reconcile, signs, supervision, trust
+from tenuto.model.decision import Because, Continue, Rung
+from tenuto.model.evidence import Observation, Rank
+from tenuto.model.reconciliation import Flawed
+from tenuto.model.snapshot import Snapshot
+from tenuto.model.tools import Defect, Flaw, PageName, ToolBinding
+from tenuto.model.watched import WatchedFacts
+from tenuto.model.work import Standing
+
+URL = "https://chat.example/c/1"
+PAGE = ToolBinding("desk", URL)
+DUE = b.with_task(b.with_wake(), tools=(PAGE,))
+
+
+def watched(binding: ToolBinding = PAGE, **more: Any) -> Observation:
+    facts = WatchedFacts(binding, **{"shown": True, "window": "w-1", "generating": None} | more)
+    return Observation("accessibility", Rank.OUTSIDE, binding.subject, b.NOW, facts)
+
+
+def goes_on(snapshot: Snapshot, *looks: Observation) -> bool:
+    return isinstance(decide.decide(b.see(snapshot, *looks), b.NOW).intent, Continue)
+
+
+@pytest.mark.parametrize(
+    ("session", "page"),
+    [
+        (URL, PageName(URL)),
+        (f"{URL} in w-12ab", PageName(URL, "w-12ab")),
+        ("s_" + "0" * 24, None),
+        ("https://", None),
+        (f"{URL} in ", None),
+        (f"{URL} in a window", None),
+        (f"{URL}\n", None),
+        ("javascript:alert(1)", None),
+    ],
+)
+def test_a_page_is_named_by_its_address_and_perhaps_one_window(session: str, page: PageName | None) -> None:
+    assert ToolBinding("desk", session).page == page
+    assert page is None or str(page) == session
+
+
+def test_a_page_that_generates_holds_a_send_and_one_that_is_still_or_not_shown_does_not() -> None:
+    because = b.because(DUE, watched(generating=True))
+    assert because.rung is Rung.PAGE
+    assert "page unwatch" in because.change
+    assert because.until is not None
+    for still in (watched(generating=False), watched(generating=None), watched(shown=False, window=None)):
+        assert goes_on(DUE, still)
+
+
+def test_what_cannot_be_told_of_a_page_holds_a_send_until_somebody_says_anyway() -> None:
+    unseen = watched(shown=None, window=None, defects=(Defect(Flaw.UNREADABLE, "no browser answers"),))
+    several = watched(window=None, defects=(Defect(Flaw.DUPLICATED, "2 windows show it"),))
+    for look in (unseen, several):
+        because = b.because(DUE, look)
+        assert because.rung is Rung.EVIDENCE
+        assert "--anyway" in because.change
+    assert b.because(DUE).rung is Rung.EVIDENCE, "nobody watched it at all"
+    assert [each.rank for each in trust.flaws(DUE, (), b.NOW)] == [Rank.OUTSIDE]
+
+
+def test_no_word_of_a_page_makes_a_send_more_permitted() -> None:
+    """Whatever else is seen: with a page beside it, nothing goes on that did not go on without."""
+    bare = b.with_wake()
+    cut = b.with_task(bare, standing=Standing.CUT_SHORT)
+    for snapshot in (bare, cut, b.with_live(), b.with_wait()):
+        before = goes_on(snapshot)
+        beside = b.with_task(snapshot, tools=(PAGE,))
+        for generating in (True, False, None):
+            assert not goes_on(beside, watched(generating=generating)) or before
+
+
+def test_the_fence_moves_with_what_a_page_does_and_not_with_moments() -> None:
+    fence = b.found(DUE, watched(generating=False)).fence
+    assert b.found(DUE, watched(generating=False, changed_at=b.NOW, heard_at=b.NOW, requests=3)).fence == fence
+    others = [watched(generating=True), watched(window="w-2", generating=False), watched(shown=False, window=None)]
+    others += [watched(generating=False, defects=(Defect(Flaw.UNREADABLE, "x"),)), watched(generating=None)]
+    fences = {b.found(DUE, other).fence for other in others} | {fence}
+    assert len(fences) == len(others) + 1
+
+
+def test_a_page_that_began_to_generate_stops_the_hand_over() -> None:
+    seen = b.see(DUE, watched(generating=False))
+    facts = WatchedFacts(PAGE, shown=True, window="w-1", generating=False)
+    assert reconcile.still(seen, (), (facts,))
+    assert not reconcile.still(seen, (), (replace(facts, generating=True),))
+    assert not reconcile.still(seen, (), (replace(facts, defects=(Defect(Flaw.UNREADABLE, "gone"),)),))
+    cut = b.see(b.with_task(DUE, standing=Standing.CUT_SHORT), watched(generating=False))
+    assert reconcile.still(cut, (), (facts,))
+    assert not reconcile.still(cut, (), (replace(facts, window="w-2"),)), "after a cut the whole fence counts"
+
+
+def test_it_is_evidence_of_health_and_its_traffic_is_the_weakest() -> None:
+    moved = watched(generating=True, send_ready=False, changed_at=b.NOW - b.S, heard_at=b.NOW)
+    told = {sign.name: (sign.value, sign.rank) for sign in signs.of(moved)}
+    assert told["generating"] == ("true", Rank.OUTSIDE)
+    assert told["send_ready"] == ("false", Rank.OUTSIDE)
+    assert told["network_at"][1] is Rank.NETWORK
+    assert "page_changed_at" in told
+    idle = b.with_task(DUE, attempts=1)
+    case = classify.of(b.see(idle, watched(generating=True)), b.NOW - b.MIN, b.NOW)
+    assert classify.classify(case).row == "12"
+    flawed = watched(shown=None, defects=(Defect(Flaw.UNREADABLE, "no browser answers"),))
+    assert classify.classify(classify.of(b.see(idle, flawed), b.NOW - b.MIN, b.NOW)).row == "6b"
+
+
+def test_what_was_seen_of_a_page_that_is_not_watched_any_more_says_nothing() -> None:
+    row = replace(b.sighting(source="accessibility", rank=3, generating="true"), subject=PAGE.subject)
+    kept = replace(b.with_task(b.with_wake(), attempts=1), sightings=(row,))
+    assert "generating" not in classify.of(b.see(kept), b.NOW - b.MIN, b.NOW).signs
+    still = b.with_task(kept, tools=(PAGE,))
+    assert classify.of(b.see(still), b.NOW - b.MIN, b.NOW).is_("generating")
+
+
+def test_pages_and_sessions_are_let_go_apart_and_no_job_of_a_page_is_a_service() -> None:
+    both = b.with_tools(DUE)
+    session = ToolBinding("local", "s_" + "0" * 24)
+    both = b.with_task(DUE, tools=(session, PAGE))
+
+    def left(outcome: supervision.Outcome) -> tuple[ToolBinding, ...]:
+        assert outcome is not None
+        assert not isinstance(outcome, Because)
+        task = next(row for row in outcome.puts if hasattr(row, "tools"))
+        kept: tuple[ToolBinding, ...] = task.tools
+        return kept
+
+    assert left(supervision.unbind(both, None, "me", b.NOW, b.new)) == (PAGE,)
+    assert left(supervision.unbind(both, None, "me", b.NOW, b.new, pages=True)) == (session,)
+    assert supervision.unbind(both, "desk/elsewhere", "me", b.NOW, b.new, pages=True) is None
+    marked = left(supervision.mark_service(both, "job_1", "me", b.NOW, b.new))
+    assert marked == (replace(session, services=("job_1",)), PAGE)
+    refused = supervision.mark_service(DUE, "job_1", "me", b.NOW, b.new)
+    assert isinstance(refused, Because)
+
+
+def test_nothing_that_is_flawed_is_believed_whole() -> None:
+    twice = b.found(DUE, watched(generating=False), watched(generating=True))
+    assert [each.flaw for each in twice.findings if isinstance(each, Flawed)] == [Flaw.CONTRADICTORY]
