@@ -23,7 +23,8 @@ DUE = b.with_task(b.with_wake(), tools=(PAGE,))
 
 
 def watched(binding: ToolBinding = PAGE, **more: Any) -> Observation:
-    facts = WatchedFacts(binding, **{"shown": True, "window": "w-1", "generating": None} | more)
+    told: dict[str, Any] = {"shown": True, "window": "w-1", "generating": None, **more}
+    facts = WatchedFacts(binding, **told)
     return Observation("accessibility", Rank.OUTSIDE, binding.subject, b.NOW, facts)
 
 

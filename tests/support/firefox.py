@@ -66,10 +66,11 @@ class Firefox:
         (profile / "user.js").write_text(
             "".join(f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in preferences.items())
         )
+        hidden = [] if self.environ else ["--headless"]
         said = Path(self._place.name, "said")
         with said.open("wb") as out:
             self._process = subprocess.Popen(
-                [program(), *([] if self.environ else ["--headless"]), "--no-remote", "--profile", str(profile), "--remote-debugging-port", "0"],
+                [program(), *hidden, "--no-remote", "--profile", str(profile), "--remote-debugging-port", "0"],
                 stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
                 env={**(self.environ or os.environ), "HOME": self._place.name},
             )  # fmt: skip
