@@ -45,7 +45,7 @@ def to_accepted(it: Chats, task: str, turns: int) -> dict[str, list[float]]:
     for number in range(1, turns):
         it.lab.wait_accepted(number, patience=PATIENCE)
         due = SystemClock().now() + REST
-        it.home.tenuto("wait", task, "--kind", "time", "--until", due.isoformat())
+        it.ask("task.wait", task=task, kind="time", until=due.isoformat())
         turn = it.lab.wait_accepted(number + 1, patience=PATIENCE)[number]
         armed = {row["id"]: datetime.fromisoformat(row["armed_at"]).timestamp() for row in it.commands(task)}
         found["due"].append(turn.at + apart - due.timestamp())

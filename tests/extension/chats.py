@@ -131,8 +131,8 @@ class Chats:
             rows.execute(f"{lost} WHERE task_id = ? AND consumed_at IS NULL", (task,))
 
     def start_supervisor(self) -> None:
-        """Begin again."""
-        self.home.tenuto("start")
+        """Begin again, however long that takes on a loaded machine."""
+        started(self.home)
 
     def connected(self) -> bool:
         """Whether the extension is connected."""
@@ -153,6 +153,18 @@ def answering(turns: int, pieces: int = 4, pace: float = 0.05) -> Callable[[str]
     return answer
 
 
+def started(home: Home) -> None:
+    """Have a supervisor lead; TimeoutError where none does however often it was started."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            home.tenuto("start", "--within", "40")
+            return
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            if time.monotonic() > end:
+                raise TimeoutError(f"no supervisor leads: {error}") from None
+
+
 @contextmanager
 def chats(folder: Path, kind: str, settings: str = "") -> Iterator[Chats]:
     """A world of its own, begun and ended. `settings` is the text of its configuration."""
@@ -161,7 +173,7 @@ def chats(folder: Path, kind: str, settings: str = "") -> Iterator[Chats]:
         (home.folder / "home").mkdir()
         (home.folder / "home" / "config.toml").write_text(settings, "utf-8")
     with Lab.start() as lab:
-        home.tenuto("start")
+        started(home)
         try:
             place = Path(home.json("extension", "path", "--browser", kind)["path"])
             with BROWSERS[kind](place, lab) as browser:
