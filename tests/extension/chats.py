@@ -173,8 +173,8 @@ def chats(folder: Path, kind: str, settings: str = "") -> Iterator[Chats]:
         (home.folder / "home").mkdir()
         (home.folder / "home" / "config.toml").write_text(settings, "utf-8")
     with Lab.start() as lab:
-        started(home)
         try:
+            started(home)
             place = Path(home.json("extension", "path", "--browser", kind)["path"])
             with BROWSERS[kind](place, lab) as browser:
                 browser.pair(str(home.json("extension", "pair")["code"]))
