@@ -1,6 +1,6 @@
 """A supervisor as a process of its own, which may be killed, and always is in the end.
 
-It is what `tenuto up` runs, in a session of its own, with a registry that was filled before.
+It is what `tenuto start` runs, in a session of its own, with a registry that was filled before.
 """
 
 from __future__ import annotations
@@ -15,6 +15,20 @@ from pathlib import Path
 
 from bench.world import NotMeasured, clean_environment, until
 
+#: What a supervisor loads at its start and with its first visitors.
+LOADED = ("tenuto.wiring.resident", "tenuto.wiring.daemon", "tenuto.surfaces.http.app", "tenuto.surfaces.mcp.mounted")
+
+
+def warmed(folder: Path, bytecode: Path) -> None:
+    """Have all that compiled, as it is where it was installed: what compiles is larger for as long as it lives."""
+    subprocess.run(
+        [sys.executable, "-c", f"import {', '.join(LOADED)}"],
+        env=clean_environment(folder, bytecode),
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+
 
 class Detached:
     """One supervisor process at a time for the registry in `folder`."""
@@ -28,7 +42,7 @@ class Detached:
         """Start one; its pid. Does not wait until it leads."""
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tenuto", "up"],
+                [sys.executable, "-m", "tenuto.wiring.resident"],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

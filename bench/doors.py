@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 
 from bench import ledger
-from bench.detached import supervisor_of
+from bench.detached import supervisor_of, warmed
 from bench.memory import resident
 from bench.world import Counting, NotMeasured, centile, home, median, place, stamping, stamps, times, turn
 from tenuto.proof.bench import Row
@@ -41,6 +41,7 @@ def measure(where: Path, effort: float) -> Iterator[Row]:
     places = [place(ids) for _ in range(times(effort, RAW, 100))]
     turns = [turn(ids, here) for here in places]
     raw = asyncio.run(ledger.lapped(where / "raw", places, turns, 0))
+    warmed(folder, where.parent / "bytecode")
     with supervisor_of(folder, where.parent / "bytecode") as supervisor:
         pid = supervisor.start()
         state = folder / "state"

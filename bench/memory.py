@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.detached import Detached, supervisor_of
+from bench.detached import Detached, supervisor_of, warmed
 from bench.world import OPERATOR, filling, given, home, stamping, stamps, times
 from tenuto.config import Settings
 from tenuto.proof.bench import Row
@@ -38,6 +38,7 @@ def measure(place: Path, effort: float) -> Iterator[Row]:
     files = [place / f"stamps{n}" for n in range(AT_ONCE)]
     settings = home(folder)
     asyncio.run(filled(settings, files, place, turns // AT_ONCE))
+    warmed(folder, place.parent / "bytecode")
     with supervisor_of(folder, place.parent / "bytecode") as supervisor:
         pid = supervisor.start()
         supervisor.until("the first turns", lambda: ended(files) >= AT_ONCE)
