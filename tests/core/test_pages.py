@@ -213,6 +213,31 @@ async def test_a_turn_that_a_dead_conversation_refused_is_made_in_a_fresh_one(it
     assert it.ledger.waits(10, task_id=task) == ()
 
 
+async def test_a_turn_that_was_asked_for_once_is_made_in_a_fresh_conversation_too(it: World) -> None:
+    """Nobody's asking is spent on a conversation that is full: adopted and manual, as it is."""
+    done = await it.desk.adopting.adopt_chat(OPERATOR, adoption(URL.format(7)), str(it.folder), None)
+    task = TaskId(str(done.result["task"]))
+    await it.settle(task)
+    await it.desk.continue_(OPERATOR, task)
+    paged(it).refusing.append("full")
+    await it.settle(task)
+    row = it.ledger.task(task)
+    assert row is not None
+    assert row.look_at is not None, "it is looked at when its time has come, and not only when somebody rings"
+    assert row.look_at <= it.clock.now() + timedelta(seconds=10)
+    it.clock.move(timedelta(seconds=10))
+    await it.settle(task)
+    it.clock.move(timedelta(minutes=1))
+    await it.settle(task)
+    assert [talk.state for talk in it.ledger.conversations(task)].count(LeaseState.ACTIVE) == 1
+    assert talk_of(it, task).identity != URL.format(7)
+    paged(it).finish(status="complete", evidence="done")
+    await it.settle(task)
+    row = it.ledger.task(task)
+    assert row is not None
+    assert row.state is TaskState.COMPLETED
+
+
 async def test_spent_usage_is_the_accounts_limit_until_its_reset(it: World) -> None:
     task, other = await made(it), await made(it)
     resets = it.clock.now() + timedelta(hours=2)
@@ -344,7 +369,9 @@ async def test_a_card_in_mid_turn_is_asked_of_its_person_once_and_by_no_rule(it:
     first = [("page:approval:one", "its page asks for approval, card one")]
     assert await shown("one") == first
     assert await shown("one") == first
-    assert [item.kind for item in it.desk.attention()] == ["permission wait"]
+    (item,) = it.desk.attention()
+    assert item.kind == "permission wait"
+    assert "in the browser" in item.mend, "no command of ours answers it"
     assert await shown("two") == [("page:approval:two", "its page asks for approval, card two")]
     assert await shown() == []
     await shown("three")

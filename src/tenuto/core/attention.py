@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from tenuto.core import pages
 from tenuto.model.chain import Chain
 from tenuto.model.command import Command
 from tenuto.model.health import LOUD, Assessment, Health
@@ -90,6 +91,8 @@ def _question(wait: Wait) -> Item:
     mend = f"tenuto answer {wait.task_id} --file ANSWER"
     if wait.kind is WaitKind.PERMISSION:
         mend = f"tenuto answer {wait.task_id} --wait {wait.id} --allow, --allow-for-task or --deny"
+    if (wait.subject or "").startswith(pages.SUBJECT):
+        mend = "do it in the browser; the task goes on once its page shows it no more"
     if wait.kind is WaitKind.CAP:
         mend = f"tenuto policy set {wait.subject or f'{wait.task_id} max-attempts'}=N"
     return Item(wait.task_id, f"{wait.kind} wait", wait.question, mend, wait.opened_at)

@@ -19,7 +19,7 @@ from tenuto.model.ids import short
 from tenuto.model.lifecycle import CommandState, RunState, TaskState
 from tenuto.model.reconciliation import Doubtful, Living, Seen
 from tenuto.model.tools import CallState, ClaimState
-from tenuto.model.work import AutoResume, Standing, Wait, WaitKind
+from tenuto.model.work import AutoResume, Standing, Wait, WaitKind, WakeKind
 
 Check = Callable[[Seen, datetime], Because | None]
 
@@ -194,7 +194,8 @@ def paused(seen: Seen, now: datetime) -> Because | None:
     request = asked(seen, now)
     if task.paused_at is None or request.once or request.words:
         return None
-    return Because(Rung.PAUSED, f"it is paused by {task.paused_by or 'the operator'}", f"tenuto resume {task.id}")
+    until, sentence = _asked_again(seen, now), f"it is paused by {task.paused_by or 'the operator'}"
+    return Because(Rung.PAUSED, sentence, f"tenuto resume {task.id}", until)
 
 
 def stalled(seen: Seen, now: datetime) -> Because | None:
@@ -206,6 +207,7 @@ def stalled(seen: Seen, now: datetime) -> Because | None:
         Rung.STALLED,
         f"it is paused for no progress: {task.progress.without} turns without a durable change",
         f"tenuto resume --stalled {task.id}, or tenuto continue --anyway {task.id}",
+        _asked_again(seen, now),
     )
 
 
@@ -218,10 +220,20 @@ def manual(seen: Seen, now: datetime) -> Because | None:
     request = asked(seen, now)
     if auto_resume(seen) is AutoResume.ON or request.once or request.words:
         return None
+    until = _asked_again(seen, now)
     return Because(
         Rung.MANUAL,
-        "its policy is manual and nobody asked",
+        "its policy is manual and nobody asked" if until is None else "its policy is manual; it is tried again soon",
         f"tenuto continue {seen.snapshot.task.id}, or tenuto policy set {seen.snapshot.task.id} auto-resume=on",
+        until,
+    )
+
+
+def _asked_again(seen: Seen, now: datetime) -> datetime | None:
+    """When the operator's request, or words, that could not be carried out are due again; None where there are none."""
+    kinds = (WakeKind.MANUAL, WakeKind.MESSAGE)
+    return min(
+        (one.not_before for one in seen.snapshot.wakes if one.kind in kinds and one.not_before > now), default=None
     )
 
 
