@@ -13,6 +13,8 @@ import { draftLeft } from './hands.js';
 const ALONE = 2_500;
 const TWICE = 1_500;
 const SLOWEST = 1_000;
+/** A page that is not loaded says nothing of its turns: so many times the patience it is given to come up. */
+const LOADING = 3;
 
 /**
  * See whether the turn was accepted; tells `accepted` or `held`. True: accepted.
@@ -23,6 +25,7 @@ const SLOWEST = 1_000;
 export async function acceptance(job, again) {
   const { marker, fence, command } = job.order;
   const began = performance.now();
+  let loaded = Infinity;
   let alone = Infinity;
   let twice = Infinity;
   for (;;) {
@@ -31,6 +34,7 @@ export async function acceptance(job, again) {
     await job.show(seen.facts);
     const count = seen.facts.markers[marker] ?? 0;
     const turn = ours(seen, job);
+    loaded = seen.facts.hydrated === 'yes' ? Math.min(loaded, now) : Infinity;
     alone = count === 1 ? Math.min(alone, now) : Infinity;
     twice = count > 1 ? Math.min(twice, now) : Infinity;
     const here = job.conversation === null || seen.facts.conversation === job.conversation;
@@ -42,13 +46,14 @@ export async function acceptance(job, again) {
       await job.hold('twice', `the marker stands in ${count} turns`, seen.facts);
       return false;
     }
-    if (now - began > fence.acceptance && count === 0) {
+    const waited = Math.max(now - loaded, (now - began) / LOADING);
+    if (waited > fence.acceptance && count === 0) {
       const left = draftLeft(seen, marker);
       const why = left ? 'draft_left' : again ? 'reloaded' : 'not_seen';
       await job.hold(why, left ? 'the text still stands in the composer' : 'no turn with the marker was seen', seen.facts);
       return false;
     }
-    if (now - began > fence.acceptance + ALONE + TWICE) {
+    if (waited > fence.acceptance + ALONE + TWICE) {
       await job.hold('not_seen', 'the turn came and did not stay', seen.facts);
       return false;
     }

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page
 from tests.page.conftest import Opened
 from tests.support.lab import Answer, Lab, Past
-from tests.support.page_script import Command, Script
+from tests.support.page_script import PATIENCE, Command, Script
 
 BLOCK = "Work.\n\n```tenuto\nstatus: working\nsummary: more\n```\n"
 CARD = "Message delivery timed out. Please try again."
@@ -75,6 +75,34 @@ def test_a_lost_answer_is_held_and_found_after_a_reload(lab: Lab, opened: Opened
     assert again.steps() == ["accepted", "ended"]
     assert end["ending"]["seen"] is False, "an end that was not seen happening is not called seen"
     assert len(lab.accepted()) == 1
+
+
+LATER = """() => {
+  const now = performance.now.bind(performance);
+  window.asked = 0;
+  performance.now = () => { window.asked += 1; return now() + 120_000; };
+}"""
+
+
+def test_a_page_that_is_slow_to_load_does_not_say_that_the_turn_is_not_there(
+    lab: Lab, opened: Opened, page: Page
+) -> None:
+    """Nothing is held for a person before the conversation was there to be read, unless it never comes."""
+    lab.fault("lose_answer")
+    script, address = opened()
+    command = script.send(address, acceptance=1_200)
+    assert command.over()["tell"] == "held"
+    lab.look(never_hydrates=True)
+    page.reload()
+    page.wait_for_selector("#prompt-textarea[data-ready]")
+    slow = Script(page)
+    patient = watching(slow, command, "begun", acceptance=60_000)
+    page.evaluate(LATER)
+    page.wait_for_function("() => window.asked > 50", timeout=PATIENCE)
+    assert patient.steps() == [], "two minutes later it has looked again and again, and said nothing"
+    lab.look(never_hydrates=False)
+    patient.over()
+    assert patient.steps() == ["accepted", "ended"]
 
 
 @pytest.mark.parametrize(
