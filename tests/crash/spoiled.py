@@ -69,5 +69,8 @@ SPOILS: dict[str, Callable[[Supervisor], None]] = {
     each.__name__: each for each in (does_it_again, takes_it_for_undone, drops_turns, forgets)
 }
 
+#: Seconds that one life may take. What goes wrong in the last two never ends by itself, and shows at once.
+LIMITS = {"does_it_again": 60.0, "forgets": 60.0, "takes_it_for_undone": 15.0, "drops_turns": 15.0}
+
 if __name__ == "__main__":
-    print(json.dumps(asdict(play(read(sys.argv[2]), spoil=SPOILS[sys.argv[1]], limit=6.0))))
+    print(json.dumps(asdict(play(read(sys.argv[2]), spoil=SPOILS[sys.argv[1]], limit=LIMITS[sys.argv[1]]))))

@@ -18,16 +18,19 @@ from tests.ledger.server import Server
 from tests.ledger.world import Counting, SetClock, candidate, written
 from tests.migrations.keeping import kept, undumped, undumped_there
 from tests.migrations.test_migrations import fresh, shape
+from tests.supervisors.homes import Home
 from tests.support.world import world
 
 from tenuto.model.change import Commit
 from tenuto.model.lifecycle import TaskState
 from tenuto.store import opening, tables
+from tenuto.store.migrating import kept_before
 
 pytestmark = pytest.mark.anyio
 #: Tables that no shape of a row is of.
 BESIDE = ("hold", "idempotency")
 DATABASES = ("postgresql", "sqlite")
+OLDER = [version for version in opening.KNOWN if version != opening.PRESENT]
 
 
 class Left:
@@ -174,7 +177,46 @@ def carried_forward_and_killed(left: Left, step: int) -> bool:
     return os.WIFSIGNALED(status)
 
 
-@pytest.mark.parametrize("version", [version for version in opening.KNOWN if version != opening.PRESENT])
+@pytest.mark.parametrize("version", OLDER)
+def test_a_file_that_is_carried_forward_is_copied_first(leave: Leave, version: str) -> None:
+    """The program that made it can be gone back to; a copy of an earlier try is not taken for it."""
+    left = leave(version, "lived", "sqlite")
+    path = opening.place(left.where)
+    copy = kept_before(path, version)
+    copy.write_text("of an earlier try", "utf-8")
+    with closing(sqlite3.connect(path)) as connection:
+        before = list(connection.iterdump())
+    opening.open_registry(left.where, SetClock(), minter=Counting(10**9)).close_readers()
+    assert (opening.version_of(copy), left.version) == (version, opening.PRESENT)
+    with closing(sqlite3.connect(copy)) as connection:
+        assert list(connection.iterdump()) == before
+    assert copy.stat().st_mode & 0o777 == 0o600
+    opening.open_registry(left.where, SetClock(), minter=Counting(10**9)).close_readers()
+    with closing(sqlite3.connect(copy)) as connection:
+        assert list(connection.iterdump()) == before, "nothing is copied where nothing is carried"
+
+
+@pytest.mark.parametrize("version", OLDER)
+@pytest.mark.parametrize("database", DATABASES)
+def test_carrying_forward_by_hand_is_told(leave: Leave, version: str, database: str, tmp_path: Path) -> None:
+    """A reader is told what to do; `db upgrade` does it, says from what to what, and where the copy lies."""
+    left = leave(version, "lived", database)
+    home = Home(tmp_path / "home", left.where)
+    refused = home.tenuto("tasks")
+    assert refused.returncode != 0
+    assert "schema" in refused.stderr or "db upgrade" in refused.stderr, refused
+    told = home.tenuto("db", "upgrade").stdout
+    assert f"carried from {version} to {opening.PRESENT}" in told
+    if database == "sqlite":
+        copy = kept_before(opening.place(left.where), version)
+        assert copy.name in told
+        assert opening.version_of(copy) == version
+    again = home.json("db", "upgrade")
+    assert (again["ok"], again["before"], again["after"]) == (True, opening.PRESENT, opening.PRESENT), again
+    assert {task["title"] for task in home.json("tasks")["tasks"]} == {"Ended", "Waiting", "Going on"}
+
+
+@pytest.mark.parametrize("version", OLDER)
 @pytest.mark.parametrize("database", DATABASES)
 def test_killed_on_the_way_it_is_the_old_one_or_the_new_one(leave: Leave, version: str, database: str) -> None:
     left = leave(version, "lived", database)

@@ -25,7 +25,7 @@ from tenuto.proof.case import Case, read
 from tenuto.proof.scenarios import ALL, BY_NAME
 from tenuto.surfaces.cli.entrances import Proof
 
-PATIENCE = 300.0
+PATIENCE = 1800.0
 """Seconds after which a worker that says nothing is given up; a case bounds itself well before."""
 
 TOLD = 20

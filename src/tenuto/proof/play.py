@@ -24,13 +24,13 @@ from tenuto.proof.stage import Stage
 from tenuto.transports import processes
 
 LIVES = 6
-LIFE = 60.0
+LIFE = 120.0
 """Seconds that one life may take."""
 
-LONGER = 120.0
+LONGER = 240.0
 """The same where an executor or a host in a process of its own comes and goes."""
 
-STRAGGLERS = 2.0
+STRAGGLERS = 20.0
 """Seconds that hosts and programs may take to end after the last life."""
 
 

@@ -443,7 +443,7 @@ ALL: tuple[Scenario, ...] = (
         COMPLETE,
         script=chains.walk,
         before=chains.queue,
-        patience=100.0,
+        patience=240.0,
         expects=FACTS({Fact.CHAIN_ADVANCED, Fact.CHAIN_RECORDED, Fact.CHAIN_SWEPT, Fact.CHAIN_ENDED}),
     ),
     Scenario(
@@ -451,7 +451,7 @@ ALL: tuple[Scenario, ...] = (
         f"{chains.COMMITS}; {COMPLETE}",
         script=chains.phases,
         before=chains.repository,
-        patience=100.0,
+        patience=240.0,
         expects=FACTS({Fact.WORKTREE_MADE, Fact.WORKTREE_REMOVED, Fact.PHASE_OPENED, Fact.PHASE_MERGED}),
     ),
     Scenario(
@@ -459,7 +459,7 @@ ALL: tuple[Scenario, ...] = (
         f"{merging.WORKS}; {COMPLETE}",
         script=merging.walk,
         before=merging.remote,
-        patience=100.0,
+        patience=240.0,
         expects=FACTS({Fact.PROPOSAL_OPENED, Fact.PROPOSAL_GATED, Fact.REVIEW_SAID, Fact.PROPOSAL_MERGED}),
     ),
     Scenario(
@@ -468,7 +468,7 @@ ALL: tuple[Scenario, ...] = (
         script=merging.revoked,
         before=merging.remote,
         met={"merge.armed": merging.throw},
-        patience=100.0,
+        patience=240.0,
         expects=FACTS({Fact.COMMAND_FAILED, Fact.PROPOSAL_MERGED}),
     ),
     Scenario(

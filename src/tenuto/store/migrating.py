@@ -1,6 +1,7 @@
 """Carries a registry to the present schema, in one transaction: all steps that are missing, or none.
 
-Two programs that start at once are no trouble: the second waits for the write lock and finds nothing left to do.
+Two programs that start at once are no trouble: the second waits for the write lock and finds nothing left to do. A file
+that is carried forward is copied first, so that the program that made it can still be gone back to.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
+from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, event, insert, select
 from sqlalchemy.exc import DBAPIError
@@ -29,12 +31,31 @@ def script() -> ScriptDirectory:
     return ScriptDirectory.from_config(config)
 
 
-def carry_forward(path: Path, identity: Registry) -> None:
-    """Bring the file at `path` to the present schema; a registry that is new gets `identity`."""
+def kept_before(path: Path, version: str) -> Path:
+    """Where the copy lies that was made before the file at `path` was carried forward from `version`."""
+    return path.with_name(f"{path.stem}-schema-{version}{path.suffix}")
+
+
+def _copied(path: Path, version: str) -> None:
+    """Copy the file as it is now; a copy of an earlier try, after which it may have been worked in, goes."""
+    copy = kept_before(path, version)
+    copy.unlink(missing_ok=True)
+    Sqlite(path).backup(copy)
+
+
+def carry_forward(path: Path, identity: Registry, *, keep: bool = True) -> None:
+    """Bring the file at `path` to the present schema; a registry that is new gets `identity`.
+
+    One of an older schema is copied beside itself first, unless `keep` is False. Raises StorageFull where there is no
+    room for that, with nothing changed.
+    """
     engine = create_engine("sqlite://", creator=lambda: open_file(path, "rw"), poolclass=NullPool)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     try:
         with engine.begin() as connection:
+            before = MigrationContext.configure(connection).get_current_revision()
+            if keep and before is not None and before != script().get_current_head():
+                _copied(path, before)
             upgrade(connection)
             connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
             _identify(connection, identity)

@@ -39,6 +39,7 @@ def database(outside: Outside, act: str, target: Path | None, say: Callable[[str
 
 
 def _upgrade(outside: Outside) -> Proof:
+    from tenuto.store.migrating import kept_before
     from tenuto.store.opening import PRESENT, open_registry, server, version_of
 
     settings = outside.settings
@@ -52,8 +53,12 @@ def _upgrade(outside: Outside) -> Proof:
         unused(outside)
     ledger = open_registry(settings.database, outside.clock, minter=outside.minter)
     ledger.close_readers()
-    told = "it was of the present schema already" if before == PRESENT else f"carried from {before} to {PRESENT}"
-    return Proof(True, told, result={"before": before, "after": PRESENT})
+    if before == PRESENT:
+        return Proof(True, "it was of the present schema already", result={"before": before, "after": PRESENT})
+    copy = None if settings.server else kept_before(settings.registry_path, before)
+    lines = [] if copy is None else [f"what it was is kept in {copy}; remove it when you do not need to go back"]
+    told = f"carried from {before} to {PRESENT}"
+    return Proof(True, told, lines, {"before": before, "after": PRESENT, "kept": str(copy) if copy else None})
 
 
 def _check(outside: Outside) -> Proof:

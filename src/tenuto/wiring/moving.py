@@ -28,8 +28,6 @@ PAGE = 1000
 
 def restore(outside: Outside, source: Path, say: Say) -> Proof:
     """Put a backup in the registry's place; the one that was there is renamed."""
-    from tenuto.store.opening import open_registry
-
     settings = _file_only(outside.settings, "restore")
     unused(outside)
     _sound(outside, source)
@@ -39,7 +37,7 @@ def restore(outside: Outside, source: Path, say: Say) -> Proof:
     say(f"copying {source}")
     _copy(source, made)
     try:
-        open_registry(made, outside.clock, minter=outside.minter).close_readers()  # carried forward where it is older
+        _present(outside, made)
         with closing(sqlite3.connect(made, isolation_level=None)) as connection:
             now = int(outside.now().timestamp() * 1_000_000)
             connection.execute("UPDATE leadership SET epoch = ?, released_at = ?, stop_asked_at = NULL", (floor, now))
@@ -60,7 +58,7 @@ def restore(outside: Outside, source: Path, say: Say) -> Proof:
 
 def bring(outside: Outside, source: Path, say: Say) -> Proof:
     """Copy an older registry from elsewhere to the place where it is looked for now; the source stays as it is."""
-    from tenuto.store.opening import open_registry, version_of
+    from tenuto.store.opening import version_of
 
     settings = _file_only(outside.settings, "bring")
     if version_of(settings.registry_path) is not None:
@@ -75,7 +73,7 @@ def bring(outside: Outside, source: Path, say: Say) -> Proof:
     settings.registry_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     say(f"copying {source}")
     _copy(source, settings.registry_path)
-    open_registry(settings.registry_path, outside.clock, minter=outside.minter).close_readers()
+    _present(outside, settings.registry_path)
     return Proof(
         True,
         f"brought {source} to {settings.registry_path}",
@@ -219,6 +217,16 @@ def _copy(source: Path, target: Path) -> None:
     from tenuto.store.sqlite import Sqlite
 
     Sqlite(source).backup(target)
+
+
+def _present(outside: Outside, copy: Path) -> None:
+    """Carry a copy forward where it is older; what it was made of stays as it is."""
+    from tenuto.model.snapshot import Registry
+    from tenuto.store.migrating import carry_forward
+    from tenuto.store.opening import open_registry
+
+    carry_forward(copy, Registry(outside.minter.new("registry"), 1, outside.now()), keep=False)
+    open_registry(copy, outside.clock, minter=outside.minter).close_readers()
 
 
 def _set_aside(path: Path, why: str, outside: Outside) -> Path | None:
