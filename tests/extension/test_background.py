@@ -165,6 +165,43 @@ def test_an_hour_without_a_supervisor_sends_nothing(it: Page) -> None:
     assert "no supervisor" in told["reason"]
 
 
+GOING = """(async () => {
+  const { Journal } = await import(chrome.runtime.getURL('background/journal.js'));
+  const { Link } = await import(chrome.runtime.getURL('background/link.js'));
+  const journal = await Journal.open({ name: `going-${crypto.randomUUID()}` });
+  await journal.set('paired', { port: 9, token: 't', name: 'n' });
+  const welcome = () => JSON.stringify({
+    frame: 'welcome', protocol: 'tenuto-executor/1', registry: 'g', epoch: 1, heartbeat: 15, executor: 'ext:n',
+    sent_at: new Date().toISOString(),
+  });
+  const told = { tries: 0, greeted: 0 };
+  let all;
+  const enough = new Promise((resolve) => { all = resolve; });
+  const open = () => {
+    told.tries += 1;
+    const socket = { readyState: 1, send() {}, close() { queueMicrotask(() => socket.onclose?.({ code: 1000 })); } };
+    setTimeout(() => {
+      socket.onopen?.();
+      socket.onmessage?.({ data: welcome() });
+      // The browser ends the worker, or the supervisor goes: the same code, and nothing is wrong.
+      setTimeout(() => { socket.onclose?.({ code: 1001 }); if (told.tries === 3) all(); }, 20);
+    }, 1);
+    return socket;
+  };
+  const me = { instance: 'i', began: new Date(), software: 't', capabilities: [], open };
+  const link = new Link(journal, me, async () => {}, () => { if (link.ready) told.greeted += 1; });
+  link.connect();
+  await enough;
+  link.unwanted = true;
+  told.trouble = link.trouble;
+  return told;
+})()"""
+
+
+def test_a_socket_that_goes_away_is_normal_and_another_is_opened(it: Page) -> None:
+    assert it.run(GOING) == {"tries": 3, "greeted": 3, "trouble": None}
+
+
 SILENT = """(async () => {
   const { Journal } = await import(chrome.runtime.getURL('background/journal.js'));
   const { DeadMan } = await import(chrome.runtime.getURL('background/deadman.js'));
