@@ -140,8 +140,7 @@ class Site:
     def __init__(self) -> None:
         self.version = 0
         self.conversations: dict[str, Conversation] = {}
-        self._changed = asyncio.Condition()
-        self._waking: set[asyncio.Task[None]] = set()
+        self._news = asyncio.Event()
         self.reset()
 
     def reset(self) -> None:
@@ -168,19 +167,15 @@ class Site:
     def touch(self) -> None:
         """Something is different: every page is told."""
         self.version += 1
-        task = asyncio.get_running_loop().create_task(self._ring())
-        self._waking.add(task)
-        task.add_done_callback(self._waking.discard)
-
-    async def _ring(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
+        news, self._news = self._news, asyncio.Event()
+        news.set()
 
     async def after(self, version: int, patience: float) -> None:
         """Return when there is something newer than `version`, or when `patience` seconds have passed."""
-        async with self._changed:
+        end = asyncio.get_running_loop().time() + patience
+        while self.version <= version:
             try:
-                await asyncio.wait_for(self._changed.wait_for(lambda: self.version > version), patience)
+                await asyncio.wait_for(self._news.wait(), end - asyncio.get_running_loop().time())
             except TimeoutError:
                 return
 
