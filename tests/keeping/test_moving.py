@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
-from tests.ledger.server import Server, server
+from tests.ledger.server import Server, programs, server
 from tests.supervisors.homes import Home, effects_of, program, wait_for
 
 
@@ -74,6 +75,50 @@ def test_a_restored_registry_leads_above_every_epoch_and_holds_what_it_does_not_
     home.led()
     assert len(home.json("attention")["items"]) == asked
     assert home.tenuto("db", "check").returncode == 0
+
+
+def named(home: Home, url: str) -> None:
+    """Have a home keep its registry in another database."""
+    (home.path / "config.toml").write_text(f'database = "{url}"\nport = 0\n', "utf-8")
+    home.database = url
+
+
+def put_back(source: str, target: str) -> None:
+    """Back a database up while it is used, and put that into an empty one, by the programs of the server."""
+    where = programs()
+    assert where is not None
+    told = subprocess.run([where / "pg_dump", source], check=True, capture_output=True, timeout=300).stdout
+    put = [str(where / "psql"), "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", target]
+    subprocess.run(put, input=told, check=True, capture_output=True, timeout=300)
+
+
+def test_a_database_of_postgresql_that_was_put_back_is_led_above_every_epoch(
+    home: Home, tmp_path: Path, postgresql: Server
+) -> None:
+    """It is backed up and put back by its own means; what the hosts did since is a person's matter there too."""
+    effects, url, backup = tmp_path / "effects", postgresql.database(), postgresql.database()
+    named(home, url)
+    home.up()
+    home.led()
+    task = home.run(program(tmp_path, effects, turns=10**6, seconds=0.2), tmp_path, "--policy", "idle_delay=1")
+    wait_for(lambda: len(effects_of(effects)) == 1, home.log())
+    put_back(url, backup)
+    wait_for(lambda: len(effects_of(effects)) >= 3, home.log())
+    home.tenuto("stop")
+    home.up()
+    home.led()
+    wait_for(lambda: len(effects_of(effects)) >= 4, home.log())
+    home.tenuto("stop")
+    before, seen = home.json("status")["epoch"], effects_of(effects)
+    named(home, backup)
+    home.up()
+    wait_for(home.leads, home.log())
+    assert home.json("status")["epoch"] > before
+    wait_for(lambda: home.json("attention")["items"], home.log())
+    (item,) = {entry["task"]: entry for entry in home.json("attention")["items"]}.values()
+    assert "which this registry does not know" in item["question"]
+    assert item["task"] == task
+    assert effects_of(effects) == seen
 
 
 def test_a_registry_moves_to_postgresql_with_all_its_rows(home: Home, tmp_path: Path, postgresql: Server) -> None:

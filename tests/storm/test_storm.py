@@ -22,17 +22,17 @@ def test_a_small_storm(tmp_path: Path) -> None:
 
 
 @pytest.mark.prove
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(5400)
 def test_a_storm(tmp_path: Path) -> None:
     storm = Storm(tmp_path, tasks=50, seed=2)
-    storm.rage(kills=200, seconds=1500)
+    storm.rage(kills=200, seconds=4500)
     judged(storm, 200, least=150)
 
 
 @pytest.mark.prove
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(5400)
 def test_a_storm_over_a_server(tmp_path: Path) -> None:
     with server() as postgres:
         storm = Storm(tmp_path, tasks=50, seed=3, database=postgres.database())
-        storm.rage(kills=200, seconds=1500)
+        storm.rage(kills=200, seconds=4500)
         judged(storm, 200, least=150)
