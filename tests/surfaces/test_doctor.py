@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import socket
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +20,10 @@ import pytest
 from tests.support.world import NOW, OPERATOR, world
 
 from tenuto import config
-from tenuto.config import Settings
+from tenuto.config import PageWitnessAt, Settings
 from tenuto.surfaces.cli.entrances import Check
 from tenuto.wiring import examining, probing
+from tenuto.wiring.entrances import RealEntrances
 
 DATA = Path(__file__).parent.parent / "data" / "localshell"
 
@@ -81,6 +85,78 @@ async def test_the_registry_is_compared_with_what_is_there(settings: Settings, t
     assert found["directories"].ok
     assert found["agent programs"].ok
     assert task
+
+
+async def test_a_line_that_is_full_and_journals_that_nobody_knows_are_named(settings: Settings, tmp_path: Path) -> None:
+    async with world(tmp_path) as it:
+        await it.create()
+        registry = it.ledger.registry().id
+    named = replace(settings, database=str(tmp_path / "state" / "registry.sqlite3"))
+    assert told(named)["queue"].ok
+    assert told(named)["journals"].found == "each is known"
+    full = told(replace(named, policy=replace(named.policy, pending_tasks=0)))["queue"]
+    assert (full.ok, full.found) == (False, "0 of at most 0 spawned tasks wait for a slot")
+    named.journal.mkdir(parents=True, exist_ok=True)
+    name = "c-00000000000000000000000001"
+    began = {
+        "v": 1,
+        "mark": "claimed",
+        "registry": registry,
+        "epoch": 1,
+        "kind": "turn",
+        "attempt": "a-1",
+        "host": None,
+    }
+    (named.journal / f"{name}.jsonl").write_text(json.dumps({**began, "command": name}) + "\n")
+    strange = told(named)["journals"]
+    assert strange.ok is False
+    assert "attention" in strange.mend
+
+
+def test_a_witness_of_pages_that_cannot_look_is_named(settings: Settings, tmp_path: Path) -> None:
+    nowhere = f"unix:path={tmp_path}/none"
+    at = {"desk": PageWitnessAt("accessibility", nowhere), "web": PageWitnessAt("devtools", "127.0.0.1:9")}
+    found = told(replace(settings, page_witnesses=at))
+    for name in ("desk", "web"):
+        assert found[f"page witness {name}"].ok is False
+        assert "page_witnesses" in found[f"page witness {name}"].mend
+
+
+def checked(home: Path) -> dict[str, Check]:
+    """All that `tenuto doctor` says of a home."""
+    outside = RealEntrances({"TENUTO_HOME": str(home), "PATH": os.environ["PATH"]})
+    return {check.name: check for check in outside.doctor()}
+
+
+def test_a_port_that_another_program_has_is_named_before_a_start_fails(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        (tmp_path / "config.toml").write_text(f"port = {port}\n")
+        taken = checked(tmp_path)["HTTP port"]
+        assert taken.ok is False
+        assert str(port) in taken.found
+        assert "`port`" in taken.mend
+    assert checked(tmp_path)["HTTP port"].ok
+    (tmp_path / "config.toml").write_text("port = 0\n")
+    assert checked(tmp_path)["HTTP port"].found == "none is wanted"
+
+
+def test_a_database_of_something_else_is_not_told_to_be_upgraded(tmp_path: Path) -> None:
+    """Whoever follows the mend must not have a stranger's database changed."""
+    path = tmp_path / "state" / "registry.sqlite3"
+    path.parent.mkdir(mode=0o700)
+    with contextlib.closing(sqlite3.connect(path)) as made:
+        made.execute("CREATE TABLE tasks(a)")
+        made.commit()
+    before = path.read_bytes()
+    found = checked(tmp_path)
+    for name in ("registry", "supervisor"):
+        assert found[name].ok is False
+        assert "something else" in found[name].found
+        assert "upgrade" not in found[name].found + found[name].mend
+    assert path.read_bytes() == before
 
 
 def test_a_registry_that_cannot_be_read_is_said(settings: Settings) -> None:

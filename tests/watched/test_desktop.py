@@ -65,12 +65,20 @@ class Place:
         assert SECRET not in repr(told)
         return told.facts
 
-    def until(self, by: str, url: str, good: Callable[[WatchedFacts], bool], window: str | None = None) -> WatchedFacts:
-        """Look until it is so."""
+    def until(
+        self,
+        by: str,
+        url: str,
+        good: Callable[[WatchedFacts], bool],
+        window: str | None = None,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> WatchedFacts:
+        """Look until it is so; `meanwhile` is done before each look but the first."""
         facts = self.look(by, url, window)
         for _ in range(int(PATIENCE / 0.2)):
             if good(facts):
                 return facts
+            meanwhile()
             self.do(asyncio.sleep(0.2))
             facts = self.look(by, url, window)
         raise TimeoutError(f"not seen by {by}: {facts}")
@@ -149,8 +157,7 @@ def test_a_turn_is_seen_from_outside_while_it_is_written_and_no_word_of_it_is_ke
         assert busy.requests is not None
         assert busy.streams is not None
         assert place.until(by, url, lambda facts: facts.heard_at is not None).heard_at is not None
-    place.lab.resume()
-    place.until(by, url, lambda facts: not facts.generating)
+    place.until(by, url, lambda facts: not facts.generating, meanwhile=place.lab.resume)
 
 
 def test_several_windows_of_one_address_are_refused_until_one_is_named(place: Place, page: Page) -> None:
@@ -202,5 +209,4 @@ def test_a_page_of_firefox_is_seen_by_its_tree(loop: asyncio.AbstractEventLoop) 
             place.until("desk", url, lambda facts: facts.send_ready is True)
             browser.run(context, "() => { document.querySelector('[data-testid=send-button]').click(); }")
             place.until("desk", url, lambda facts: facts.generating is True)
-            lab.resume()
-            place.until("desk", url, lambda facts: not facts.generating)
+            place.until("desk", url, lambda facts: not facts.generating, meanwhile=lab.resume)

@@ -41,6 +41,7 @@ def checks(outside: Outside, *, probe: bool = False) -> Sequence[Check]:
         _registry(outside),
         _lease(outside),
         _door(outside),
+        _port(outside),
         _host(settings.journal),
         _spool(settings.spool),
         *examining.checks(settings, probe=probe),
@@ -121,7 +122,7 @@ def _lease(outside: Outside) -> Check:
     try:
         glance = outside.glance()
     except (Corrupt, UnsupportedVersion) as error:
-        return Check("supervisor", False, str(error), "tenuto db check")
+        return Check("supervisor", False, f"its lease cannot be read: {error}", "mend the registry first")
     except (OutOfReach, Mistake) as error:
         return Check("supervisor", None, f"its lease cannot be read: {error}")
     told = glance.standing + (f", pid {glance.pid}, epoch {glance.epoch}" if glance.pid else "")
@@ -152,6 +153,30 @@ def _door(outside: Outside) -> Check:
         except OSError as error:
             return Check("API socket", False, f"{path}: {error.strerror or error}", "tenuto start")
     return Check("API socket", True, str(path))
+
+
+def _port(outside: Outside) -> Check:
+    """Whether HTTP could be served where the settings want it; a supervisor that runs has the port itself."""
+    settings = outside.settings
+    if settings.port is None:
+        return Check("HTTP port", True, "none is wanted")
+    where = f"{settings.bind or '127.0.0.1'}:{settings.port}"
+    try:
+        if outside.glance().standing in ("live", "stop-fenced", "stale-alive"):
+            return Check("HTTP port", True, f"{where}, of the supervisor")
+    except (OutOfReach, Corrupt, UnsupportedVersion, Mistake):
+        return Check("HTTP port", None, f"{where}; whether a supervisor has it cannot be read")
+    family = socket.AF_INET6 if settings.bind is not None and ":" in settings.bind else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.bind or "127.0.0.1", settings.port))
+        except OSError as error:
+            if settings.port_wished:
+                return Check("HTTP port", None, f"{where} is taken; it is served on the socket alone")
+            mend = "end what listens there, or name another `port`"
+            return Check("HTTP port", False, f"{where}: {error.strerror or error}", mend)
+    return Check("HTTP port", True, f"{where} is free")
 
 
 def _host(journal: Path) -> Check:

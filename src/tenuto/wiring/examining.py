@@ -17,11 +17,13 @@ from functools import partial
 from pathlib import Path
 
 from tenuto.config import Settings
+from tenuto.engine.orphans import ONCE
 from tenuto.model.faults import Corrupt, Mistake, NotFound, OutOfReach, UnsupportedVersion
 from tenuto.model.lifecycle import CommandState
 from tenuto.model.tools import CallState, Flaw
 from tenuto.model.work import Task
 from tenuto.surfaces.cli.entrances import Check
+from tenuto.transports.host import journal
 from tenuto.transports.localshell import servers
 from tenuto.transports.localshell.servers import Server
 from tenuto.transports.localshell.witness import LocalShellWitness, configured
@@ -156,12 +158,25 @@ def _registered(settings: Settings, *, probe: bool) -> list[Check]:
         tasks = reader.tasks(LOOKED_AT, unfinished=True)
         doubts = [c for c in reader.commands(LOOKED_AT, only_open=True) if c.state is CommandState.AMBIGUOUS]
         named = reader.named_tokens()
+        waiting = reader.spawned_pending()
+        known = [each for each in journal.held(settings.journal) if reader.command(each) is not None]
+        found = journal.strangers(settings.journal, reader.registry().id, known)
+        strange = [one for one in found if reader.replayed(ONCE, f"orphan/{one.command_id}") is None]
     finally:
         reader.close_readers()
     elsewhere = probing.executors(settings, named, probing.needed_by(tasks), SystemClock().now())
     probed = probing.all_of(settings, tasks) if probe else []
     clock = _clock(last[0].at if last else None)
-    return [clock, _agents(tasks), _places(tasks), _doubts(len(doubts)), *elsewhere, *probed]
+    return [
+        clock,
+        _agents(tasks),
+        _places(tasks),
+        _queue(waiting, settings),
+        _doubts(len(doubts)),
+        _strange(len(strange)),
+        *elsewhere,
+        *probed,
+    ]
 
 
 def _clock(last: datetime | None) -> Check:
@@ -186,6 +201,22 @@ def _places(tasks: Sequence[Task]) -> Check:
     gone = sorted({task.cwd for task in tasks if not Path(task.cwd).is_dir()})
     text = f"gone: {', '.join(gone[:3])}" if gone else f"those of {len(tasks)} unfinished tasks are there"
     return Check("directories", not gone, text, "bring them back, or cancel their tasks" if gone else "")
+
+
+def _queue(waiting: int, settings: Settings) -> Check:
+    """How many spawned tasks stand in line, of those that may; past that a spawn is refused."""
+    most = settings.policy.pending_tasks
+    full = waiting >= most
+    mend = "wait until some have started, cancel what is not wanted, or give more `slots`" if full else ""
+    return Check("queue", not full, f"{waiting} of at most {most} spawned tasks wait for a slot", mend)
+
+
+def _strange(count: int) -> Check:
+    """Journals of hosts whose commands are in no row: the registry was restored, and nobody was told of them yet."""
+    text = f"{count} began something that the registry does not know of" if count else "each is known"
+    return Check(
+        "journals", not count, text, "tenuto start, then tenuto attention: look at what they did" if count else ""
+    )
 
 
 def _doubts(count: int) -> Check:

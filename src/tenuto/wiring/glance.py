@@ -100,6 +100,8 @@ class Glimpse:
                 if not self._empty(connection):
                     self._ask(connection)
         except sqlite3.DatabaseError as error:
+            if "no such table: registry" in str(error):
+                raise Corrupt(f"{path} is a database of something else") from None
             if "no such" in str(error):
                 raise UnsupportedVersion(
                     f"{path} is a registry of another version ({error}); try: tenuto db upgrade"
