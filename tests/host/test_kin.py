@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from tenuto.transports.host.kin import kin, survivors
+import pytest
+
+from tenuto.transports.host import kin as room
+from tenuto.transports.host.kin import Elders, kin, survivors
 from tenuto.transports.host.program import started
 
 BADGE = "TENUTO_COMMAND=of-this-test"
@@ -52,3 +55,21 @@ def test_who_is_older_than_the_program_was_given_its_badge_by_somebody_else() ->
         assert str(before) in strangers
         assert kin(leader, BADGE, None, strangers) == []
         assert survivors(leader, BADGE, born(before) + 1) == 0
+
+
+def test_who_was_there_before_is_not_looked_at_again_until_numbers_may_come_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with running(BADGE) as before, running() as leader, ExitStack() as later:
+        elders = Elders(born(before) + 1)
+        after = later.enter_context(running(BADGE))
+        assert str(before) in elders.names()
+        assert survivors(leader, BADGE, None, elders) == 1, "who came later is found whoever is known"
+        assert [one.pid for one in kin(leader, BADGE, None, elders.names())] == [after]
+        monkeypatch.setattr(room, "_forks", lambda: 1 << 40)
+        assert elders.names() == set()
+        assert {one.pid for one in kin(leader, BADGE, None, elders.names())} == {before, after}
+        monkeypatch.setattr(room, "_forks", lambda: None)
+        assert elders.names() == Elders(born(before) + 1).names() == set(), "it is not told how many were made"
+        monkeypatch.undo()
+        assert Elders(None).names() == set(), "it is not known when the program started"

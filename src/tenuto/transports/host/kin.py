@@ -22,13 +22,33 @@ class One(NamedTuple):
     started: int
 
 
-def survivors(leader: int, badge: str, since: int | None) -> int:
+class Elders:
+    """Who was there before the program, looked at while nobody waits, so that its end need not look at them again.
+
+    It holds as long as no number of a process can have come round: numbers are given out in turn, so that takes about
+    as many new processes and threads as there are numbers. A quarter of them is believed.
+    """
+
+    def __init__(self, since: int | None) -> None:
+        self._forks = _forks()
+        self._numbers = int(_read("/proc/sys/kernel/pid_max") or 0)
+        self._names = set(_older(since)) if since is not None and self._forks is not None else set()
+
+    def names(self) -> set[str]:
+        """Their numbers, as far as they are surely still nobody else's; the caller's to add to."""
+        now = _forks()
+        if self._forks is None or now is None or not 0 <= now - self._forks < self._numbers // 4:
+            return set()
+        return set(self._names)
+
+
+def survivors(leader: int, badge: str, since: int | None, elders: Elders | None = None) -> int:
     """How many of the program still run, beside a leader that started at `since`.
 
     Nobody is said only after two looks: one that is just being replaced by exec shows no environment. The second skips
     whom the first has told to be strangers; between the two no number of a process comes round again.
     """
-    strangers: set[str] = set()
+    strangers = elders.names() if elders is not None else set()
     return len(kin(leader, badge, since, strangers) or kin(leader, badge, since, strangers))
 
 
@@ -83,6 +103,23 @@ def _signal(one: One, number: signal.Signals) -> None:
         pass
     finally:
         os.close(pinned)
+
+
+def _older(since: int) -> list[str]:
+    """The numbers of the processes that started before a moment in clock ticks."""
+    try:
+        names = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - as above
+    except OSError:
+        return []
+    return [name for name in names if (fields := _stat(int(name))) is not None and int(fields[19]) < since]
+
+
+def _forks() -> int | None:
+    """How many processes and threads were made since the machine started; None where that is not told."""
+    for line in _read("/proc/stat").splitlines():
+        if line.startswith(b"processes "):
+            return int(line[10:])
+    return None
 
 
 def _stat(pid: int) -> list[bytes] | None:

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Final, NamedTuple
 
 from tenuto.transports.host.fences import FenceScanner
-from tenuto.transports.host.kin import kin, signal_all, survivors
+from tenuto.transports.host.kin import Elders, kin, signal_all, survivors
 from tenuto.transports.host.program import Program
 
 CHUNK: Final = 1 << 20
@@ -111,6 +111,7 @@ class Watch:
 
     def to_end(self) -> Closed:
         """Wait for the end, ending the program when its time is over or somebody asks."""
+        elders = Elders(self._program.started)
         while True:
             now = time.monotonic()
             if self._ended_at is None and self._has_ended():
@@ -120,7 +121,7 @@ class Watch:
                 break
             self._turn(self._wait(now))
         self._sweep()
-        left = survivors(self._program.pid, self._badge, self._program.started)
+        left = survivors(self._program.pid, self._badge, self._program.started, elders)
         if self._status is None:
             _, self._status = os.waitpid(self._program.pid, 0)
         code = os.waitstatus_to_exitcode(self._status)
