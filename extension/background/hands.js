@@ -509,11 +509,27 @@ export class Hands {
   /** @param {Entry} entry @param {string} why @param {string} reason @returns {Promise<Answer>} */
   async hold(entry, why, reason) {
     if (entry.mark !== 'begun') return no('wrong_step');
+    if (why === 'not_seen' && (await this.anew(entry))) return OK;
     await this.journal.note(entry.command, { held: reason.slice(0, 500), why, proof: { why } });
     this.say('unknown', { command: entry.command, reason: reason.slice(0, 500) });
     this.watching.delete(entry.command);
     this.settled.get(entry.command)?.();
     return OK;
+  }
+
+  /**
+   * Have a page of ours that shows nothing of a turn loaded anew, once and where nothing is lost by it: it may have missed
+   * what the site took. What it shows then is believed.
+   * @param {Entry} entry
+   */
+  async anew(entry) {
+    const facts = this.facts.get(entry.command);
+    if (entry.kind !== 'send' || entry.anew === true || entry.url === null || entry.tab === null) return false;
+    if (facts?.composer !== 'empty' || facts.typing || facts.generating === 'yes') return false;
+    if ((await this.pages.own(entry.url)) !== entry.tab) return false;
+    await this.journal.note(entry.command, { anew: true });
+    await this.pages.reload(entry.tab);
+    return true;
   }
 
   // ---------------------------------------------------------------- looking

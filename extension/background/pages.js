@@ -132,6 +132,11 @@ export class Pages {
     );
   }
 
+  /** Load a tab anew. @param {number} id */
+  async reload(id) {
+    await api.tabs.reload(id).catch(() => undefined);
+  }
+
   /** Close a tab of ours. @param {number} id */
   async close(id) {
     try {

@@ -199,3 +199,37 @@ def test_a_stop_that_nobody_saw_through_is_lost_until_its_turn_is_over(lab: Lab,
     assert (came["mark"], came["performer"]) == ("begun", "gone")
     came = stopped(lab, page, there=False, later=["ended"])
     assert came["mark"] == "ended"
+
+
+ANEW = """async (given) => {
+  globalThis.browser = { tabs: {} };
+  const { Journal } = await import('/__extension__/background/journal.js');
+  const { Hands } = await import('/__extension__/background/hands.js');
+  const journal = await Journal.open({ name: `anew ${Math.random()}` });
+  const url = 'https://chat.example/c/1';
+  let reloads = 0;
+  const pages = {
+    epochs: new Map(), session: async () => 's', get: async () => ({ id: 7, url }),
+    own: async () => (given.own ? 7 : null), reload: async () => { reloads += 1; },
+  };
+  const hands = new Hands(journal, pages);
+  hands.link = { epoch: 1, connected: async () => true, send: () => {}, tellServing: () => {} };
+  await journal.claim({ command: 'c1', epoch: 1, kind: 'send', marker: 'm', url: given.known ? url : null });
+  await journal.note('c1', { tab: 7, page: 'e1', session: 's' });
+  await journal.mark('c1', 'begun', {});
+  const facts = { composer: given.composer, typing: false, generating: 'no' };
+  const held = [];
+  for (let times = 0; times < 2; times += 1) {
+    await hands.step(7, 'e1', { tell: 'held', command: 'c1', why: given.why, reason: 'no turn was seen', facts });
+    held.push((await journal.read('c1')).held !== null);
+  }
+  return { reloads, held };
+}"""
+
+
+def test_a_page_of_ours_that_shows_nothing_is_loaded_anew_once_before_it_is_doubted(lab: Lab, page: Page) -> None:
+    given: dict[str, Any] = {"own": True, "known": True, "composer": "empty", "why": "not_seen"}
+    page.goto(lab.url("/__blank__"))
+    assert page.evaluate(ANEW, given) == {"reloads": 1, "held": [False, True]}
+    for other in ({"own": False}, {"known": False}, {"composer": "foreign"}, {"composer": "ours"}, {"why": "twice"}):
+        assert page.evaluate(ANEW, {**given, **other}) == {"reloads": 0, "held": [True, True]}, other
