@@ -64,6 +64,8 @@ class Dialect(Protocol):
 
     name: str
     core: CoreDialect
+    #: Whether a whole transaction can be on its way before the first of its statements is answered.
+    one_way: bool
     #: The driver's base class of errors.
     failure: type[Exception]
 
@@ -92,14 +94,14 @@ class Dialect(Protocol):
         ...
 
     def hurry(self, connection: Connection, on: bool) -> bool:
-        """Do in a commit only what makes it durable, and wait for nobody to begin one; or no longer.
+        """Wait for nobody to begin a transaction; or no longer.
 
         False where a commit is never short enough to be waited for by whoever has other things to do.
         """
         ...
 
     def catch_up(self, connection: Connection) -> None:
-        """Do what commits in a hurry have put off."""
+        """Do what commits have put off, because it need not be done for them to be durable."""
         ...
 
     def together(self, connection: Connection) -> AbstractContextManager[object]:
@@ -107,6 +109,10 @@ class Dialect(Protocol):
 
         At its end everything is answered. Whatever fails may only be told there, and nothing after it was done.
         """
+        ...
+
+    def demanding(self, sql: str) -> str:
+        """A statement that answers with one row, or changes one, as one that fails where it does not."""
         ...
 
     def begin(self, connection: Connection) -> None: ...

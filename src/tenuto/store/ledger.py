@@ -18,8 +18,26 @@ from tenuto.store.dialect import Connection, Dialect, Listening, texts_of
 from tenuto.store.leader import Leaders
 from tenuto.store.reader import TableReader
 from tenuto.store.retention import forget
-from tenuto.store.transaction import Refusal, Transactions
+from tenuto.store.transaction import Prepared, Refusal, Transactions
 from tenuto.store.writer import Writer, Writing
+
+
+class _Write:
+    """A commit as a job of the writer: with every answer waited for, or sent on one way."""
+
+    __slots__ = ("_ledger", "_prepared")
+
+    def __init__(self, ledger: TableLedger, prepared: Prepared) -> None:
+        self._ledger = ledger
+        self._prepared = prepared
+
+    def __call__(self, connection: Connection) -> Result:
+        ledger = self._ledger
+        return ledger._transactions.write(connection, self._prepared, ledger._epoch, ledger._clock.now())
+
+    def send(self, connection: Connection) -> Result:
+        ledger = self._ledger
+        return ledger._transactions.send(connection, self._prepared, ledger._epoch, ledger._clock.now())
 
 
 class TableLedger(TableReader):
@@ -47,16 +65,10 @@ class TableLedger(TableReader):
     async def commit(self, commit: Commit) -> Result:
         """Write all of it or nothing; durable when it returns.
 
-        Raises StorageFull or Corrupt when the medium fails, and IllegalMove for what the tables never take.
-        """
-
+        Raises StorageFull or Corrupt when the medium fails, and IllegalMove for what the tables never take."""
         prepared = self._transactions.prepare(commit)
-
-        def write(connection: Connection) -> Result:
-            return self._transactions.write(connection, prepared, self._epoch, self._clock.now())
-
         try:
-            result = await self._writer.do(write, brief=True)
+            result = await self._writer.do(_Write(self, prepared), brief=True)
         except Refusal as refusal:
             return refusal.result
         self._transactions.remember(prepared)

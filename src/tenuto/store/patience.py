@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import threading
 import time
@@ -31,8 +32,11 @@ class Patient:
 
     @property
     def lost(self) -> bool:
-        """Whether nothing can be asked of it any more."""
-        return bool(self._connection.closed or self._connection.broken)
+        """Whether nothing can be asked of it any more; also where a server that nobody asked has said something."""
+        if self._connection.closed or self._connection.broken:
+            return True
+        said, _, _ = select.select((self._connection.fileno(),), (), (), 0)
+        return bool(said)
 
     def execute(self, sql: Any, parameters: Any = (), /) -> Any:
         before, self.due = self.due, time.monotonic() + self._patience
@@ -41,15 +45,39 @@ class Patient:
         finally:
             self.due = before
 
+    def rollback(self) -> None:
+        """End a transaction that failed.
+
+        By the driver's own way: what it prepared while something failed is not there, and only so does it notice.
+        """
+        before, self.due = self.due, time.monotonic() + self._patience
+        try:
+            self._connection.rollback()
+        finally:
+            self.due = before
+
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """Send what is executed in here without waiting for each answer; they are all there at its end."""
+        """Send what is executed in here without waiting for each answer; they are all there at its end.
+
+        What failed first is raised, once everything is answered.
+        """
+        failed: Exception | None = None
         self.due = time.monotonic() + self._patience
         try:
             with self._connection.pipeline():
-                yield
+                try:
+                    yield
+                except Exception as error:  # noqa: BLE001 - raised below, when nothing is on its way any more
+                    failed = error
+        except Exception as error:
+            if failed is None:
+                raise
+            raise failed from error
         finally:
             self.due = None
+        if failed is not None:
+            raise failed
 
     def notified(self, seconds: float) -> bool:
         """Whether anything was notified within these seconds; for the connection that listens."""

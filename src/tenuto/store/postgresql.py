@@ -40,6 +40,7 @@ class Postgresql:
     """A registry in the database that a `postgresql://` URL names."""
 
     name = "postgresql"
+    one_way = True
     failure: type[Exception] = psycopg.Error
 
     def __init__(self, url: str) -> None:
@@ -100,6 +101,11 @@ class Postgresql:
         """One way to the server and back for all of it."""
         return connection.together() if isinstance(connection, Patient) else nullcontext()
 
+    def demanding(self, sql: str) -> str:
+        """What it has changed or found is counted, and one is divided by that."""
+        told = sql + " RETURNING 1" if sql.startswith("UPDATE") else sql
+        return f"WITH one AS ({told}) SELECT 1 / count(*) FROM one"  # noqa: S608 - a statement of ours
+
     def begin(self, connection: Connection) -> None:
         connection.execute("BEGIN", ())
 
@@ -111,7 +117,10 @@ class Postgresql:
 
     def rollback(self, connection: Connection) -> None:
         try:
-            connection.execute("ROLLBACK", ())
+            if isinstance(connection, Patient):
+                connection.rollback()
+            else:
+                connection.execute("ROLLBACK", ())
         except psycopg.Error:
             return  # a connection that is lost has ended the transaction already
 

@@ -58,12 +58,18 @@ def _length(cell: int) -> timedelta:
     return timedelta(microseconds=cell)
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+#: What the encoder makes anew for each value it writes, made once; where there is none, it is asked each time.
+_chunks: Any = getattr(json.encoder, "c_make_encoder", None) and json.encoder.c_make_encoder(  # type: ignore[attr-defined]
+    None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", True, False, True
+)
 
 
 def document(value: Any) -> str:
     """JSON text, the same for equal values."""
-    return _encode(value)
+    if _chunks is None:
+        return _ENCODER.encode(value)
+    return "".join(_chunks(value, 0))
 
 
 def read_document(text: str) -> Any:
@@ -163,6 +169,10 @@ def _value_tree(cls: type) -> tuple[Convert, Convert]:
     return lambda value: {name: dump(getattr(value, name)) for name, (dump, _) in trees.items()}, load
 
 
+def _crossed(value: Any, dump: Convert | None) -> Any:
+    return value if dump is None or value is None else dump(value)
+
+
 @dataclass(frozen=True)
 class Field:
     """One column of a shape."""
@@ -251,21 +261,24 @@ class Shape(Generic[R]):
         return cells
 
     def changes(self, before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[tuple[int, ...], list[Cell]]:
-        """The places in `columns` of what differs between the parts of two rows, and the later one's cells there."""
-        places: list[int] = []
+        """Which fields differ between the parts of two rows, by their places, and the later one's cells there."""
+        places = tuple([n for n in compress(self._numbers, map(is_not, before, after)) if before[n] != after[n]])
         cells: list[Any] = []
-        for n in compress(self._numbers, map(is_not, before, after)):
+        for n in places:
             value = after[n]
-            if before[n] == value:
-                continue
             start, width, nest = self._spans[n]
-            places += range(start, start + width)
-            inner = (value,) if nest is None else (None,) * width if value is None else nest.parts(value)
-            dumps = self._rules[start : start + width]
-            cells += [
-                part if dump is None or part is None else dump(part) for part, dump in zip(inner, dumps, strict=True)
-            ]
-        return tuple(places), cells
+            if nest is None:
+                dump = self._rules[start]
+                cells.append(value if dump is None or value is None else dump(value))
+            else:
+                inner = (None,) * width if value is None else nest.parts(value)
+                cells += map(_crossed, inner, self._rules[start : start + width])
+        return places, cells
+
+    def spanned(self, places: tuple[int, ...]) -> tuple[str, ...]:
+        """The columns of the fields at these places."""
+        spans = [self._spans[n] for n in places]
+        return tuple([name for start, width, _ in spans for name in self.columns[start : start + width]])
 
     def load(self, cells: Sequence[Any]) -> R:
         """The row whose cells these are, in the order of `columns`."""

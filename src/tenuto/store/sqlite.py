@@ -21,8 +21,8 @@ from tenuto.store.tables import UNIQUE
 
 #: How long a statement waits for another process's write before it is an error, in seconds.
 PATIENCE = 10.0
-#: Pages in the write-ahead log at which a commit also carries it over into the file.
-CARRIED_OVER = 1000
+#: Pages in the write-ahead log at which a commit also carries it over into the file, if that was not done before.
+CARRIED_OVER = 4000
 APPLICATION = 0x54454E55
 
 _EACH_BY_ITSELF: AbstractContextManager[object] = nullcontext()
@@ -36,6 +36,7 @@ class Sqlite:
     """A registry in the file at `path`."""
 
     name = "sqlite"
+    one_way = False
     failure: type[Exception] = sqlite3.Error
 
     def __init__(self, path: Path) -> None:
@@ -50,6 +51,7 @@ class Sqlite:
         connection = open_file(self.path, "rw")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CARRIED_OVER}")
         connection.execute("PRAGMA foreign_keys = ON")
         if self._file is None:
             about = self.path.stat()
@@ -102,8 +104,6 @@ class Sqlite:
         return None
 
     def hurry(self, connection: Connection, on: bool) -> bool:
-        """While in a hurry the log is not carried over into the file: that is two more syncs, once in a while."""
-        connection.execute(f"PRAGMA wal_autocheckpoint = {0 if on else CARRIED_OVER}")
         connection.execute(f"PRAGMA busy_timeout = {0 if on else int(PATIENCE * 1000)}")
         return True
 
@@ -114,6 +114,10 @@ class Sqlite:
     def together(self, connection: Connection) -> AbstractContextManager[object]:
         """A call into a library is answered when it returns."""
         return _EACH_BY_ITSELF
+
+    def demanding(self, sql: str) -> str:
+        """Every statement is answered before the next: its answer is looked at."""
+        return sql
 
     def begin(self, connection: Connection) -> None:
         self._still_there()

@@ -6,9 +6,14 @@ moment would otherwise send the first of them ahead, to a sync of its own. A job
 group is written again with a savepoint around each job, and if that fails as a whole, each job is tried alone. A
 caller hears of its job only after the commit.
 
-The way to the writer's thread and back takes as long as a good part of a quick disk's sync. A short job that comes
-alone, while the last few were quick, is therefore written where it was asked for. The event loop waits for that one
-sync; one that takes longer than QUICK sends the next ones to the thread again, and so does anybody else who writes.
+The way to the writer's thread and back takes as long as a good part of a quick disk's sync. What short jobs come
+together in one turn of the loop are therefore written where they were asked for, while the last few syncs were quick;
+and one that comes alone at once. The event loop waits for that one sync; one that takes longer than QUICK sends the
+next ones to the thread again, and so does anybody else who writes.
+
+Where a server is on the other end, a group whose jobs can all be sent without an answer is sent with its begin and its
+commit, and waited for once. If anything was not as a job takes it to be, nothing was written, and the group is written
+as any other.
 """
 
 from __future__ import annotations
@@ -20,9 +25,9 @@ import threading
 import time
 from asyncio import AbstractEventLoop, Future
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from tenuto.model.faults import Corrupt, OutOfReach, StorageFull
 from tenuto.ports import Fuse, NoFuse
@@ -33,21 +38,30 @@ Job = Callable[[Connection], T]
 
 #: The most jobs that share one commit.
 GROUP = 64
-#: A job alone that was durable within so many seconds was quick.
+#: A sync within so many seconds was quick.
 QUICK = 0.005
 #: After so many quick ones in a row the next is done where it was asked for.
 CALM = 8
-#: So many of them may a task do before others in its loop have their turn.
-SPELL = 2
-#: Every so many of those, one goes to the thread all the same, which then does at leisure what was put off.
-IN_A_ROW = 48
+#: For so many seconds may a task do that before others in its loop have their turn.
+SPELL = 0.0015
+#: So many may be done together where they were asked for.
+HERE = 24
+#: After so many jobs the thread does what their commits have put off, and whoever asks meanwhile waits for it there.
+PUT_OFF = 192
 
 
 class Closed(Exception):
     """The ledger was closed; nothing more is written."""
 
 
-@dataclass
+@runtime_checkable
+class Sendable(Protocol):
+    """A job that can also be sent without waiting for answers; it raises, here or there, where that cannot be."""
+
+    def send(self, connection: Connection, /) -> Any: ...
+
+
+@dataclass(slots=True)
 class _Item(Generic[T]):
     """A job, and what came of it."""
 
@@ -57,7 +71,7 @@ class _Item(Generic[T]):
     error: BaseException | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class _Asked(_Item[T]):
     """A job that somebody waits for."""
 
@@ -65,12 +79,12 @@ class _Asked(_Item[T]):
     future: Future[T] = field(kw_only=True)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Spell:
-    """What one task writes by itself in one turn of the event loop."""
+    """What one task writes by itself in one turn of the event loop, and when that has been long enough."""
 
     task: asyncio.Task[Any] | None
-    count: int = 0
+    until: float
 
 
 class Writing(Protocol):
@@ -95,7 +109,11 @@ class Writer:
         #: How much of what came in is not written yet.
         self._handed = 0
         self._calm = 0
-        self._in_a_row = 0
+        #: How many were made since what they put off was done, and whether the thread was told to do it.
+        self._put_off = 0
+        self._owing = False
+        #: Whether several asked in one turn of the loop the last time: then each waits for the others of its turn.
+        self._crowd = False
         self._spell: _Spell | None = None
         self._hurried = False
         self._connection: Connection | None = None
@@ -110,7 +128,7 @@ class Writer:
         is `brief` waits for nothing but the database, so that it may be run in the caller's own thread.
         """
         loop = asyncio.get_running_loop()
-        if brief and self._calm >= CALM:
+        if brief and self._calm >= CALM and not self._crowd:
             item = _Item(job, brief)
             if await self._at_once(item, loop):
                 if item.error is not None:
@@ -140,45 +158,63 @@ class Writer:
         self._thread.join()
 
     def _come_in(self, loop: AbstractEventLoop) -> None:
-        """Queue what this turn of the loop has asked for."""
+        """Write what this turn of the loop has asked for, or queue it."""
         with self._door:
             coming = self._coming.pop(loop, None)
-            if coming:
-                self._handed += 1
-                self._in_a_row = 0
-                if len(coming) > 1:
-                    self._calm = 0
+            if not coming:
+                return
+            self._handed += 1
+            self._crowd = len(coming) > 1
+            here = self._may_be_here(len(coming)) and self._handed == 1 and all(item.brief for item in coming)
+            if not here:
                 self._queue.put(coming)
+                return
+        if self._here(coming):
+            self._taken_off(1)
+            self._made(len(coming))
+            _settle(coming)
+        else:
+            self._queue.put(coming)
+
+    def _may_be_here(self, count: int) -> bool:
+        """Whether so many more may be written in the thread that asks."""
+        return not self._closed and self._calm >= CALM and count <= HERE and not self._owing
+
+    def _made(self, count: int) -> None:
+        """So many more are durable, and no more than that."""
+        self._put_off += count
+        if self._put_off >= PUT_OFF and not self._owing:
+            self._owing = True
+            self._queue.put([])
 
     async def _at_once(self, item: _Item[T], loop: AbstractEventLoop) -> bool:
         """Write a job here and now, if the disk is quick and nobody else wants to write; whether that was done."""
         task, spell = asyncio.current_task(loop), self._spell
-        if spell is not None and spell.task is task and spell.count >= SPELL:
+        if spell is not None and spell.task is task and time.perf_counter() >= spell.until:
             await asyncio.sleep(0)
             spell = self._spell
         with self._door:
             if spell is not None and spell.task is not task:
-                self._calm = 0  # several ask in one turn of the loop: they share a sync
-            if self._closed or self._handed or self._coming or self._calm < CALM or self._in_a_row >= IN_A_ROW:
+                self._crowd = True  # several ask in one turn of the loop: they share a sync
+                return False
+            if self._handed or self._coming or not self._may_be_here(1):
                 return False
             if spell is None:
-                spell = self._spell = _Spell(task)
+                self._spell = _Spell(task, time.perf_counter() + SPELL)
                 loop.call_soon(self._spell_over)
-            spell.count += 1
-            self._in_a_row += 1
             self._handed += 1  # whoever comes now, from another thread, waits for the end of this
         try:
-            return self._here(item)
+            return self._here([item])
         finally:
             self._taken_off(1)
+            self._made(1)
 
     def _spell_over(self) -> None:
         self._spell = None
 
-    def _here(self, item: _Item[Any]) -> bool:
-        """Write one job in the thread that asked for it; False when it would have to wait, and was not tried."""
+    def _here(self, items: Sequence[_Item[Any]]) -> bool:
+        """Write in the thread that asked for it; False, and nothing written, when that has to be done by the other."""
         with self._pen:
-            began = time.perf_counter()
             try:
                 connection = self._hurrying(on=True)
                 if not self._hurried:
@@ -188,8 +224,9 @@ class Writer:
             except Exception:  # noqa: BLE001 - whatever it is, the thread finds it too, and has the time to mend it
                 self._calm = 0
                 return False
-            self._finish(connection, item)
-            self._timed(began)
+            if len(items) > 1:
+                return self._all(connection, items)
+            self._finish(connection, items[0])
         return True
 
     def _hurrying(self, *, on: bool) -> Connection:
@@ -198,10 +235,6 @@ class Writer:
         if on is not self._hurried:
             self._hurried = self._dialect.hurry(connection, on) and on
         return connection
-
-    def _timed(self, began: float) -> None:
-        """Count quick ones in a row. Only a commit on its own tells how quick the disk is."""
-        self._calm = self._calm + 1 if time.perf_counter() - began < QUICK else 0
 
     def _taken_off(self, count: int) -> None:
         with self._door:
@@ -214,23 +247,24 @@ class Writer:
             parts = [group[first : first + GROUP] for first in range(0, len(group), GROUP)]
             for part in parts:
                 with self._pen:
-                    owing = self._hurried
                     self._write(part)
-                if part is parts[-1] and not owing:
+                if part is parts[-1]:
                     self._taken_off(count)  # before they are told, so that what they ask for next finds nobody ahead
                 _tell(part)
-                if part is parts[-1] and owing:
-                    self._caught_up()
-                    self._taken_off(count)
+            self._put_off += len(group)
+            if self._owing or self._put_off >= PUT_OFF:
+                self._caught_up()
         with self._pen:
             self._disconnect()
 
     def _caught_up(self) -> None:
-        """Do what commits in a hurry have put off; that it fails is for the next commit to find."""
+        """Do what commits have put off; that it fails is for the next commit to find."""
         with self._pen:
             if self._connection is not None:
                 with contextlib.suppress(self._dialect.failure):
                     self._dialect.catch_up(self._connection)
+        self._put_off = 0
+        self._owing = False
 
     def _gather(self) -> tuple[list[_Asked[Any]], int, bool]:
         """The jobs that are there now, at least one; in how many parts they came, and whether to go on after them."""
@@ -239,7 +273,7 @@ class Writer:
         items = self._queue.get()
         while items is not None:
             group += items
-            count += 1
+            count += bool(items)
             if len(group) >= GROUP:
                 return group, count, True
             try:
@@ -249,12 +283,42 @@ class Writer:
         return group, count, False
 
     def _write(self, group: list[_Asked[Any]]) -> None:
+        if self._dialect.one_way and self._on_one_way(group):
+            return
         if len(group) > 1 and (self._together(group, apart=False) or self._together(group, apart=True)):
             return
         for item in group:
             self._alone(item)
 
-    def _together(self, group: list[_Asked[Any]], *, apart: bool) -> bool:
+    def _on_one_way(self, group: list[_Asked[Any]]) -> bool:
+        """Send the group with its begin and its commit; False, and nothing written, when that failed.
+
+        What was on its way when the server or the way was lost may have been written: nothing is tried again.
+        """
+        jobs: list[object] = [item.job for item in group]
+        sends = [job.send for job in jobs if isinstance(job, Sendable)]
+        if len(sends) < len(group):
+            return False
+        try:
+            connection = self._connected()
+            with self._dialect.together(connection):
+                self._dialect.begin(connection)
+                for item, send in zip(group, sends, strict=True):
+                    item.value, item.error = send(connection), None
+                self._fuse.burn("write.prepared")
+                self._dialect.commit(connection)
+        except Exception as error:  # noqa: BLE001 - the jobs are tried again, and each hears its own reason
+            told = self._dialect.translated(error)
+            if not isinstance(told, (StorageFull, Corrupt, OutOfReach)):
+                self._back_out()
+                return False
+            for item in group:
+                self._failed(item, error)
+            return True
+        self._fuse.burn("write.durable")
+        return True
+
+    def _together(self, group: Sequence[_Item[Any]], *, apart: bool) -> bool:
         """Write the group in one transaction; False, and nothing written, when that failed.
 
         Apart, each job has a savepoint and fails alone. Savepoints cost a fifth of a commit, so a group is first
@@ -262,6 +326,14 @@ class Writer:
         """
         try:
             connection = self._begun()
+        except Exception:  # noqa: BLE001 - the jobs are tried again, and each hears its own reason
+            self._back_out()
+            return False
+        return self._all(connection, group, apart=apart)
+
+    def _all(self, connection: Connection, group: Sequence[_Item[Any]], *, apart: bool = False) -> bool:
+        """Write the group in the transaction that is open, and commit; False, and nothing written, when that failed."""
+        try:
             for item in group:
                 if apart:
                     self._in_savepoint(connection, item)
@@ -271,6 +343,9 @@ class Writer:
         except Exception:  # noqa: BLE001 - the jobs are tried again, and each hears its own reason
             self._back_out()
             return False
+        except BaseException:
+            self._back_out()
+            raise
         return True
 
     def _in_savepoint(self, connection: Connection, item: _Item[Any]) -> None:
@@ -283,15 +358,12 @@ class Writer:
         connection.execute("RELEASE SAVEPOINT job")
 
     def _alone(self, item: _Item[Any]) -> None:
-        began = time.perf_counter()
         try:
             connection = self._begun()
         except Exception as error:  # noqa: BLE001 - whatever went wrong is the caller's to hear
             self._failed(item, error)
             return
         self._finish(connection, item)
-        if item.brief and self._calm < CALM:
-            self._timed(began)
 
     def _finish(self, connection: Connection, item: _Item[Any]) -> None:
         """Run a job in the transaction that is open, and commit."""
@@ -312,7 +384,9 @@ class Writer:
 
     def _commit(self, connection: Connection) -> None:
         self._fuse.burn("write.prepared")
+        began = time.perf_counter()
         self._dialect.commit(connection)
+        self._calm = self._calm + 1 if time.perf_counter() - began < QUICK else 0
         self._fuse.burn("write.durable")
 
     def _begun(self) -> Connection:
