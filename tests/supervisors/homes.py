@@ -21,7 +21,7 @@ from typing import Any
 
 import psycopg
 
-TIMEOUT = 90
+TIMEOUT = 240
 PATIENCE = 120.0
 AGENT = """
 import os, sys, time
