@@ -382,9 +382,20 @@ def break_objects(repo: Path) -> None:
     (repo / ".git" / "objects").mkdir()
 
 
+def break_branch(repo: Path) -> None:
+    (repo / ".git" / "refs" / "heads" / "main").write_text("nonsense\n")
+
+
+def turn_branch_on_itself(repo: Path) -> None:
+    (repo / ".git" / "refs" / "heads" / "main").write_text("ref: refs/heads/main\n")
+
+
+BROKEN = [break_head, break_index, break_config, break_version, break_pointer, break_objects]
+
+
 @pytest.mark.parametrize(
     "harm",
-    [break_head, break_index, break_config, break_version, break_pointer, break_objects],
+    [*BROKEN, break_branch, turn_branch_on_itself],
     ids=lambda f: f.__name__,
 )
 def test_a_broken_repository_is_unknown_with_a_reason(repo: Path, harm: Act) -> None:
@@ -393,6 +404,44 @@ def test_a_broken_repository_is_unknown_with_a_reason(repo: Path, harm: Act) -> 
     assert (seen.kind, seen.cursor) == (Kind.UNKNOWN, None)
     assert seen.reason
     assert seen.reason.isprintable()
+
+
+@posix
+@pytest.mark.parametrize("where", ["index", "config", "HEAD", "info/exclude", "objects/info/alternates"])
+def test_a_repository_that_would_have_a_look_wait_for_ever_is_unknown(repo: Path, where: str) -> None:
+    """A pipe that nobody writes to, where git reads a file: the look ends when its time is over."""
+    pipe = repo / ".git" / where
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    seen = look(repo, timedelta(seconds=0.5))
+    assert (seen.kind, seen.cursor) == (Kind.UNKNOWN, None)
+    assert "longer" in seen.reason
+
+
+@posix
+def test_a_git_directory_that_is_a_link_out_of_the_tree_runs_nothing_and_a_pipe_is_none(
+    repo: Path, tmp_path: Path
+) -> None:
+    before = look(repo)
+    (repo / ".git").rename(tmp_path / "elsewhere.git")
+    (repo / ".git").symlink_to(tmp_path / "elsewhere.git")
+    run_git(repo, "config", "core.fsmonitor", f"touch {tmp_path}/sprung")
+    run_git(repo, "config", "alias.status", f"!touch {tmp_path}/sprung")
+    (tmp_path / "sprung").unlink(missing_ok=True)
+    assert look(repo).cursor == before.cursor
+    assert not (tmp_path / "sprung").exists()
+    (repo / ".git").unlink()
+    os.mkfifo(repo / ".git")
+    assert look(repo).kind is Kind.PLAIN
+
+
+def test_an_address_of_a_submodule_is_not_gone_to(repo: Path, tmp_path: Path) -> None:
+    (repo / ".gitmodules").write_text(f'[submodule "s"]\n\tpath = s\n\turl = ext::touch {tmp_path}/sprung\n')
+    run_git(repo, "add", ".gitmodules")
+    run_git(repo, "update-index", "--add", "--cacheinfo", f"160000,{run_git(repo, 'rev-parse', 'HEAD')},s")
+    (repo / "s").mkdir()
+    assert look(repo).kind is Kind.GIT
+    assert not (tmp_path / "sprung").exists()
 
 
 def test_a_bare_repository_and_the_inside_of_one_are_unknown(repo: Path, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from tenuto.transports.workspace.git import Repository
 
 COMMIT_LIMIT: Final = 1_000
 NESTED_LIMIT: Final = 100
+#: What git calls a branch whose file it cannot make a commit of; one without any commit it calls by its name.
+UNREADABLE: Final = "(unknown)"
 STATUS: Final = (
     "status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--no-renames",
     "--untracked-files=all", "--ignore-submodules=dirty",
@@ -94,6 +96,8 @@ async def _repository(repository: Repository, cwd: Path, stopped: Stopped) -> Wo
         return _broken(answer)
     whole = answer.output if not answer.cut else answer.output[: answer.output.rfind(b"\0") + 1]
     seen = status.parse(whole, PATH_LIMIT)
+    if seen.head is None and seen.branch == UNREADABLE:
+        return Workspace(Kind.UNKNOWN, reason="its branch is there and cannot be read")
     lock_since = place.locked_since(repository)
     nested = [change.path for change in seen.changes if change.gitlink]
     reason, dirty = "", None
