@@ -99,6 +99,7 @@ class Wheel:
         async with asyncio.TaskGroup() as group:
             while not self._stopping and self._deposed is None:
                 self._bell.clear()
+                self._cycle.tend()  # also while the database is away
                 try:
                     self._back_again()
                     last = self._mind_the_clock(last)
@@ -146,10 +147,7 @@ class Wheel:
 
     def _expect(self, group: asyncio.TaskGroup) -> None:
         """Have executors made ready for what is due in a moment."""
-        if not self._cycle.foresees:
-            return
-        self._cycle.tend()
-        if self.trouble.text is not None:
+        if not self._cycle.foresees or self.trouble.text is not None:
             return
         soon = self._clock.now() + AHEAD
         for task_id in self._ledger.due(soon, AT_ONCE):
