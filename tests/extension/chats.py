@@ -113,7 +113,7 @@ class Chats:
         """The user's own numbers for sending on the site, from the next turn on."""
         place = self.home.folder / "home" / "sites"
         place.mkdir(exist_ok=True)
-        told = "\n".join(f"{name} = {value}" for name, value in send.items())
+        told = "\n".join(f"{name} = {value}" for name, value in {"patience_ms": 120_000, **send}.items())
         text = f'schema = "tenuto-site/1"\nextends = "chatgpt"\n[send]\n{told}\n'
         (place / "mine.new").write_text(text, "utf-8")
         (place / "mine.new").replace(place / "mine.toml")
