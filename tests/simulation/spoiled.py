@@ -23,7 +23,8 @@ def unknown_is_gone(command: Command, facts: CommandFacts) -> CommandFacts:
 
 def crash_is_undone(command: Command, facts: CommandFacts) -> CommandFacts | Undone:
     """A crash means that it did not happen."""
-    if facts.mark in (Mark.NONE, Mark.BEGUN) and facts.performer is not Presence.ALIVE and not facts.launched_here:
+    unseen = facts.mark in (Mark.NONE, Mark.BEGUN) and facts.performer is not Presence.ALIVE and not facts.launched_here
+    if unseen and command.open:
         return Undone(command, "it crashed", mendable=False, revoked=True)
     return facts
 

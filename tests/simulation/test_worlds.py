@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.simulation import spoiled
+from tests.simulation import spoiled, unkept
 
 from tenuto.core import reconcile, slots
 from tenuto.proof.simulation.plan import Kind, Plan, drawn
@@ -76,6 +76,21 @@ def test_a_world_with_fewer_slots_than_tasks_misses_them(monkeypatch: pytest.Mon
     broken = lived(few).broken
     assert broken is not None
     assert "there are 4 slots" in broken
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("sabotage", unkept.SABOTAGES, ids=lambda sabotage: sabotage.__name__)
+def test_a_promise_of_pages_words_or_limits_that_is_not_kept_is_missed(
+    sabotage: Callable[[unkept.Put], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed, words = unkept.SABOTAGES[sabotage]
+    sabotage(monkeypatch.setattr)
+    lives = (lived(drawn(each, 5, 1.5)).broken for each in range(seed, seed + 12))
+    assert any(broken is not None and words in broken for broken in lives)
+
+
+def test_everything_that_may_befall_a_world_is_planned() -> None:
+    assert {fault.kind for seed in range(1, 9) for fault in drawn(seed, 5, 3).faults} == set(Kind)
 
 
 def test_shrinking_leaves_only_what_is_needed() -> None:

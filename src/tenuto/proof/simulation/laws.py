@@ -7,25 +7,37 @@ code with what it judges. The first broken promise ends the world.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
-from tenuto.model.ids import CommandId, TaskId
-from tenuto.model.lifecycle import OPEN_COMMAND, AttemptState, CommandState, TaskState
+from tenuto.model.ids import CommandId, LimitId, TaskId
+from tenuto.model.lifecycle import OPEN_COMMAND, AttemptState, CommandState, DeliveryState, TaskState
+from tenuto.model.limit import UsageLimit
+from tenuto.model.message import Message, MessageKind
 from tenuto.model.snapshot import Registry
 from tenuto.model.work import HUMAN_WAITS, Task, Wait, WaitKind, Wake
 
+ACTS = frozenset({CommandKind.SEND, CommandKind.STEER})
+"""Kinds of command whose effect is told here when it happens."""
+MESSAGE = re.compile(r"message (m-[0-9a-z-]+) from")
 SETTLED_WITHOUT_EFFECT = frozenset({CommandState.FAILED, CommandState.CANCELLED})
 
 
 class Laws:
     """Books about one world. `tell` is called with the sentence of the first promise that was broken."""
 
-    def __init__(self, tell: Callable[[str], None], slots: int | None = None) -> None:
+    def __init__(
+        self,
+        tell: Callable[[str], None],
+        slots: int | None = None,
+        account: Callable[[Task], str | None] = lambda task: None,
+    ) -> None:
         self._tell = tell
+        self._account = account
         self._slots = slots
         self._holders: set[TaskId] = set()
         self.broken: str | None = None
@@ -41,7 +53,12 @@ class Laws:
         self._waits: dict[TaskId, dict[str, Wait]] = {}
         self._ends: dict[TaskId, asyncio.Event] = {}
         self._held = False
+        self._limits: dict[LimitId, UsageLimit] = {}
+        self._spent: dict[TaskId, tuple[float, timedelta]] = {}
+        self._chats: dict[str, TaskId] = {}
+        self.readers: defaultdict[str, list[CommandId]] = defaultdict(list)
         self.steps = 0
+        self.turns = 0
 
     def breaks(self, sentence: str) -> None:
         """A promise is broken."""
@@ -64,6 +81,8 @@ class Laws:
                 self._held = row.held_at is not None
             elif isinstance(row, Wait):
                 self._wait(row)
+            elif isinstance(row, UsageLimit):
+                self._limit(row)
         for row in rows:
             if isinstance(row, Attempt) and row.state is AttemptState.LIVE and row.id not in self.attempts:
                 consumed = [wake for wake in rows if isinstance(wake, Wake) and wake.consumed_by == row.id]
@@ -76,6 +95,8 @@ class Laws:
         for row in rows:
             if isinstance(row, Task):
                 self._task(row)
+            elif isinstance(row, Message):
+                self._message(row)
         for scope, command_id in commit.holds:
             holder = self._holds.setdefault(scope, command_id)
             if holder != command_id:
@@ -113,6 +134,12 @@ class Laws:
         ]
         if waiting and not attempt.anyway:
             self.breaks(f"{attempt.id} was armed at {now} while its task waits until {waiting[0].until}")
+        account = self._account(task)
+        for limit in self._limits.values():
+            if limit.account == account and limit.until > now:
+                self.breaks(
+                    f"{attempt.id} was armed at {now} while {limit.name} of {account} holds until {limit.until}"
+                )
         if not consumed:
             self.breaks(f"{attempt.id} was armed and nothing asked for it")
         elif not any(wake.not_before <= now or wake.created_at > now for wake in consumed):
@@ -137,10 +164,24 @@ class Laws:
         if command.state is CommandState.ACKNOWLEDGED and (before is None or before.state is not command.state):
             if command.evidence is None:
                 self.breaks(f"{command.id} is acknowledged without evidence")
-            if command.kind is CommandKind.SEND and not self.effects[command.id]:
+            if command.kind in ACTS and not self.effects[command.id]:
                 self.breaks(f"{command.id} is acknowledged and never took effect")
-        if command.state in SETTLED_WITHOUT_EFFECT and command.kind is CommandKind.SEND and self.effects[command.id]:
+        if command.state in SETTLED_WITHOUT_EFFECT and command.kind in ACTS and self.effects[command.id]:
             self.breaks(f"{command.id} took effect and is said not to have happened")
+
+    def _limit(self, limit: UsageLimit) -> None:
+        if limit.closed_at is None:
+            self._limits[limit.id] = limit
+            return
+        self._limits.pop(limit.id, None)
+        for task in [each for each in self._spent if self._account(self.tasks[each]) == limit.account]:
+            del self._spent[task]  # somebody has said that it is over
+
+    def _message(self, message: Message) -> None:
+        """What is said to be delivered has been read."""
+        told = message.kind in (MessageKind.WORDS, MessageKind.NEWS) and message.state is DeliveryState.DELIVERED
+        if told and not self.readers[message.id]:
+            self.breaks(f"{message.id} is said to be delivered and nobody has read it")
 
     def _task(self, task: Task) -> None:
         before = self.tasks.get(task.id)
@@ -169,8 +210,7 @@ class Laws:
 
     # -- what happened outside
 
-    def effect(self, command: Command) -> None:
-        """A turn's agent has begun to act."""
+    def _took_effect(self, command: Command, words: str) -> None:
         self.steps += 1
         row = self.commands.get(command.id)
         if row is None:
@@ -180,6 +220,49 @@ class Laws:
         self.effects[command.id] += 1
         if self.effects[command.id] > 1:
             self.breaks(f"{command.id} took effect {self.effects[command.id]} times")
+        for message in MESSAGE.findall(words):
+            for before in self.readers[message]:
+                if not self._lost(before):
+                    self.breaks(f"{message} was read in {command.id} after it had been read in {before}")
+            self.readers[message].append(command.id)
+
+    def _lost(self, command_id: CommandId) -> bool:
+        """Whether a command is a turn of which nobody saw that it ran: what rode in it may be told again."""
+        command = self.commands[command_id]
+        attempt = self.attempts.get(command.attempt_id or "")
+        unseen = attempt is not None and attempt.outcome in (AttemptOutcome.LOST, AttemptOutcome.RELEASED)
+        return command.kind is CommandKind.SEND and unseen
+
+    def told(self, command: Command, words: str) -> None:
+        """A turn under way has taken words."""
+        self._took_effect(command, words)
+
+    def page_turn(self, command: Command, url: str) -> None:
+        """A turn stands in this conversation."""
+        owner = self._chats.setdefault(url, command.task_id)
+        if owner != command.task_id:
+            self.breaks(f"{command.id} of {command.task_id} stands in the conversation of {owner}")
+
+    def page_closed(self, url: str) -> None:
+        """The page of a conversation was closed by us."""
+        owner = self._chats.get(url)
+        if owner is None or not self.tasks[owner].terminal:
+            self.breaks(f"the page of {url} was closed although {owner or 'nobody of ours'} is not over")
+
+    def met_limit(self, command: Command, until: float, wrong_by: timedelta) -> None:
+        """A turn was told that its account is spent until then (seconds of the world), by a clock that is so wrong."""
+        self._spent[command.task_id] = (until, wrong_by)
+
+    def asks_account(self, command: Command, now: float, wrong_by: timedelta) -> None:
+        """A turn is begun at `now`; whoever was told when a limit ends does not ask before."""
+        until, wrong_then = self._spent.get(command.task_id, (now, wrong_by))
+        if now < until and wrong_by == wrong_then:
+            self.breaks(f"{command.id} began {until - now:.0f} s before the reset that its task was told of")
+
+    def effect(self, command: Command, words: str = "") -> None:
+        """A turn's agent has begun to act."""
+        self._took_effect(command, words)
+        self.turns += 1
         if others := self.alive[command.task_id]:
             self.breaks(f"{command.id} began while an agent of {sorted(others)} still acts for the same task")
         self.alive[command.task_id].add(command.id)
@@ -205,6 +288,10 @@ class Laws:
         ):
             if lost := sorted(known - there):
                 self.breaks(f"a recorded {name} has disappeared: {lost[0]}")
+
+    def under_way(self) -> tuple[TaskId, ...]:
+        """The tasks that have a turn under way, in one order."""
+        return tuple(sorted(self._live))
 
     def open(self) -> tuple[CommandId, ...]:
         """The commands that are not settled."""

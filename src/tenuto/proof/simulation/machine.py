@@ -12,18 +12,31 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from tenuto.model.command import Accepted, Armed, Command, CommandKind, Outcome, Unknown, Unsent
 from tenuto.model.evidence import CommandFacts, Cut, Ending, Mark, Observation, Presence, Rank
 from tenuto.model.ids import CommandId
 from tenuto.model.work import Agent
 from tenuto.ports import Check, ClosePage, Halt, Order, Reply, Steer, TakeOver, Turn
+from tenuto.proof.simulation.accounts import Accounts, account_of
 from tenuto.proof.simulation.laws import Laws
+from tenuto.proof.simulation.mind import Mind
 from tenuto.proof.simulation.virtual import VirtualClock, VirtualLoop
 
 NAME = "host"
 HAND_OVER = 5.0
+TALKS = "--talks"
+"""Among the arguments of a program that takes words in the middle of a turn."""
+
+
+def takes_words(agent: Agent) -> bool:
+    """Whether an agent's executor says that it puts words into a turn."""
+    return agent.in_page or TALKS in agent.argv
+
+
+#: What befalls words on their way into a turn, and how often of a hundred times.
+STEERS = {"well": 75, "over": 5, "refused": 5, "claimed": 4, "unread": 4, "unheard": 4, "late": 3}
 GONE, ALIVE, UNKNOWN = Presence.GONE, Presence.ALIVE, Presence.UNKNOWN
 OVER = frozenset({Mark.ENDED, Mark.FAILED, Mark.REVOKED})
 
@@ -39,19 +52,10 @@ class Entry:
     ending: Ending | None = None
     reason: str | None = None
     mendable: bool = False
+    words: str = ""
+    talks: bool = False
+    turn: str | None = None
     heard: list[asyncio.Event] = field(default_factory=list)
-
-
-class Mind(Protocol):
-    """What an agent, or a check, comes to."""
-
-    def lasts(self, command: Command) -> float:
-        """How many seconds it takes."""
-        ...
-
-    async def ends(self, command: Command) -> Ending | None:
-        """How it ends by itself, after it has said what it had to say; None: it is killed from outside."""
-        ...
 
 
 class Machine:
@@ -63,6 +67,7 @@ class Machine:
         clock: VirtualClock,
         laws: Laws,
         mind: Mind,
+        accounts: Accounts,
         chance: Callable[[Command], Random],
         say: Callable[[str], None],
         *,
@@ -72,6 +77,7 @@ class Machine:
         self.clock = clock
         self._laws = laws
         self._mind = mind
+        self._accounts = accounts
         self._chance = chance
         self.say = say
         self.mishaps = mishaps
@@ -94,14 +100,16 @@ class Machine:
             ["well", "unborn", "claimed", "begun", "started", "orphan", "unstartable"],
             [1.0, *((0.02, 0.02, 0.02, 0.02, 0.06, 0.01) if self.mishaps else (0.0,) * 6)],
         )[0]
-        self._loop.call_later(delay, self._claim, command, fate, chance)
+        self._loop.call_later(delay, self._claim, command, order, fate, chance)
 
-    def _claim(self, command: Command, fate: str, chance: Random) -> None:
+    def _claim(self, command: Command, order: Turn | Check, fate: str, chance: Random) -> None:
         if fate == "unborn" or command.id in self.journal:
             self.say(f"host of {command.id} {'dies unborn' if fate == 'unborn' else 'finds its place taken'}")
             self._died(command.id)
             return
         entry = self.journal[command.id] = Entry(command, Mark.CLAIMED, host=True)
+        if isinstance(order, Turn):
+            entry.words, entry.talks = order.prompt, TALKS in order.argv
         if command.epoch < self._highest:
             self._mark(entry, Mark.FAILED, reason="a lower epoch than was seen before")
             self._end_host(entry)
@@ -123,7 +131,9 @@ class Machine:
         command = entry.command
         entry.agent = True
         if command.kind is CommandKind.SEND:
-            self._laws.effect(command)
+            self._laws.asks_account(command, self._loop.time(), self.clock.wrong_by)
+            self._laws.effect(command, entry.words)
+            entry.turn = f"turn-of-{command.id}" if entry.talks else None
         else:
             self._laws.checked(command)
         self._loop.call_later(self._mind.lasts(command), self._finish, entry)
@@ -153,10 +163,19 @@ class Machine:
         self.say(f"agent of {entry.command.id} is gone{'' if entry.host else ', and nobody saw it'}")
         if entry.host:
             entry.ending = ending or Ending(None, 9, Cut.KILLED)
+            self._met(entry)
             self._mark(entry, Mark.ENDED)
             self._end_host(entry)
         else:
             self.news(entry)
+
+    def _met(self, entry: Entry) -> None:
+        """A limit that a program told the reset of is known from here on."""
+        ending, command = entry.ending, entry.command
+        if command.kind is CommandKind.SEND and ending is not None and ending.hindered is not None:
+            held = self._accounts.reset(account_of(self._laws.tasks[command.task_id].agent))
+            if held is not None and ending.hindered.resets_at is not None:
+                self._laws.met_limit(command, held[0], self.clock.wrong_by)
 
     def _end_host(self, entry: Entry) -> None:
         entry.host = False
@@ -200,6 +219,38 @@ class Machine:
         self.say(f"{command.id} is revoked")
         return True
 
+    async def steer(self, entry: Entry, order: Steer) -> None:
+        """Put words into a turn under way: they are taken there, refused, or nobody knows."""
+        command = entry.command
+        chance = self._chance(command)
+        fate = chance.choices(list(STEERS), list(STEERS.values()))[0] if self.mishaps else "well"
+        self.say(f"words {command.id} for {order.target}: {fate}")
+        await asyncio.sleep(chance.uniform(0.02, 0.5))
+        if fate == "claimed":
+            self._end_host(entry)
+            return
+        target = self.journal.get(order.target)
+        if fate == "over" or target is None or target.turn != order.turn or not _open(target):
+            self._mark(entry, Mark.FAILED, reason="that turn is over")
+            self._end_host(entry)
+            return
+        self._mark(entry, Mark.BEGUN)
+        await asyncio.sleep(chance.uniform(0.02, 2.0))
+        if fate == "refused" or not _open(target):
+            self._mark(entry, Mark.FAILED, reason="its turn did not take them")
+            self._end_host(entry)
+            return
+        if fate != "unread":
+            self._laws.told(command, order.text)
+        if fate in ("unread", "unheard"):
+            self._end_host(entry)
+            return
+        if fate == "late":
+            await asyncio.sleep(chance.uniform(10, 300))
+        entry.turn, entry.ending = order.turn, Ending(0, None, None)
+        self._mark(entry, Mark.ENDED)
+        self._end_host(entry)
+
     def halt(self, target: CommandId) -> bool:
         """End a turn; whether everything of it is gone."""
         entry = self.journal.get(target)
@@ -239,7 +290,13 @@ class Machine:
             mendable=entry.mendable,
             ending=entry.ending,
             marked_at=self.clock.now(),
+            proof={"turn": entry.turn} if entry.turn is not None else {},
         )
+
+
+def _open(target: Entry) -> bool:
+    """Whether a turn takes words."""
+    return target.host and target.agent
 
 
 class Died(BaseException):
@@ -271,6 +328,13 @@ class Hand:
     def connected(self, conversation: str | None = None) -> bool:
         return self._machine.reachable
 
+    def account(self, agent: Agent) -> str | None:
+        return account_of(agent)
+
+    def can_steer(self, turn: Command) -> bool:
+        entry = self._machine.journal.get(turn.id)
+        return entry is not None and entry.turn is not None and entry.mark is Mark.ACCEPTED and entry.host
+
     def objection(self, agent: Agent, cwd: str) -> tuple[str, str] | None:
         return None
 
@@ -286,7 +350,7 @@ class Hand:
             case Halt(target, grace):
                 return await self._halt(command, target, grace.total_seconds())
             case Steer():
-                return Unsent("a program takes no words in the middle of a turn")
+                return await self._steer(command, order)
             case TakeOver():
                 return Unsent("there are no tool servers here")
             case Reply():
@@ -321,6 +385,23 @@ class Hand:
         except TimeoutError:
             return Unknown("its host has not said yet whether the program started")
         return Accepted() if entry.mark in (Mark.ACCEPTED, Mark.ENDED) else Unsent(entry.reason or "it never began")
+
+    async def _steer(self, command: Command, order: Steer) -> Outcome:
+        machine = self._machine
+        if command.id in machine.journal:
+            return Unknown("it is being carried out already")
+        entry = machine.journal[command.id] = Entry(command, Mark.CLAIMED, host=True)
+        task = machine.group.create_task(machine.steer(entry, order))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HAND_OVER):
+                await asyncio.shield(task)
+        match entry.mark:
+            case Mark.ENDED:
+                return Accepted()
+            case Mark.FAILED:
+                return Unsent(entry.reason or "it was refused")
+            case _:
+                return Unknown("nobody saw whether its turn took the words")
 
     async def _without_host(self, command: Command) -> Outcome:
         if self._machine.revoke(command, "its host ended before it did anything"):

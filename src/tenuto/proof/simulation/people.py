@@ -8,6 +8,7 @@ a person can, and now and then pauses, cancels, asks or says something.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from random import Random
@@ -19,11 +20,13 @@ from tenuto.model.command import Command, CommandKind
 from tenuto.model.evidence import Cut, Ending
 from tenuto.model.faults import Corrupt, Mistake, NoSupervisor, StorageFull
 from tenuto.model.ids import CommandId, TaskId
+from tenuto.model.message import MessagePolicy
 from tenuto.model.snapshot import Role
-from tenuto.model.work import Task, WaitKind
+from tenuto.model.work import AutoResume, Task, WaitKind
 from tenuto.ports import Reader
+from tenuto.proof.simulation.accounts import Accounts, account_of
 from tenuto.proof.simulation.laws import Laws
-from tenuto.proof.simulation.machine import Died
+from tenuto.proof.simulation.machine import Died, takes_words
 from tenuto.proof.simulation.plan import Plan
 from tenuto.proof.simulation.virtual import VirtualClock
 
@@ -43,6 +46,21 @@ SAYS = {
     "limit": 3,
     "fails": 1,
 }
+#: What an operator does that nobody needed, and how often of a hundred visits.
+ACTS = {
+    "nothing": 40,
+    "pause": 12,
+    "cancel": 4,
+    "continue": 12,
+    "say": 12,
+    "checkpoint": 6,
+    "hold": 4,
+    "manual": 4,
+    "policy": 4,
+    "lift": 2,
+}
+#: What is told by a verb of the desk.
+VERBS = frozenset({"waits", "limit", "fails"})
 
 
 class Universe(Protocol):
@@ -55,6 +73,9 @@ class Universe(Protocol):
 
     @property
     def ground(self) -> Changing: ...
+
+    @property
+    def accounts(self) -> Accounts: ...
 
     @property
     def ledger(self) -> Reader: ...
@@ -91,14 +112,25 @@ class Agents:
         chance = self._universe.chance(command)
         if command.kind is CommandKind.CHECK:
             return chance.uniform(5, 500)
+        if self._universe.accounts.reset(self._account(command)) is not None:
+            return chance.uniform(3, 60)
         return min(chance.lognormvariate(7.6, 0.9), 3 * HOUR)
+
+    def _account(self, command: Command) -> str | None:
+        return account_of(self._universe.laws.tasks[command.task_id].agent)
 
     async def ends(self, command: Command) -> Ending | None:
         """Say what it has to say, and end."""
         chance, universe = self._universe.chance(command), self._universe
         if command.kind is CommandKind.CHECK:
             return Ending(0 if universe.draining or chance.random() < 0.7 else 1, None, None)
+        account = self._account(command)
+        if account is not None and universe.accounts.reset(account) is not None:
+            universe.say(f"agent of {command.id} ({command.task_id}) meets the limit of {account}")
+            return universe.accounts.hindered(account, chance)
         said = chance.choices(list(SAYS), list(SAYS.values()))[0]
+        if said in VERBS and universe.laws.tasks[command.task_id].agent.in_page:
+            said = "working"  # a chat in a page has no verbs
         if universe.draining:
             said = "complete"
         elif not universe.plan.mishaps and said in ("silent", "two", "template", "killed"):
@@ -167,6 +199,18 @@ class Operator:
             if not draining:
                 await self._meddle()
 
+    async def watch(self) -> None:
+        """Read along now and then, and put words into a turn that is under way."""
+        chance, now = Random(f"watch of {self._universe.plan.seed}"), MessagePolicy.STEER_NOW  # noqa: S311 - played
+        for number in itertools.count():
+            await asyncio.sleep(chance.uniform(0.3 * HOUR, 2 * HOUR))
+            laws = self._universe.laws
+            tasks = [task for task in laws.under_way() if takes_words(laws.tasks[task].agent)]
+            if tasks and not self._universe.draining:
+                task, key = chance.choice(tasks), f"words {number}"
+                why = "it goes the wrong way" if chance.random() < 0.4 else None
+                await self._do(Desk.say, task, f"mind step {number}", policy=now, corrective=why, key=key)
+
     async def _settle(self) -> None:
         """Whatever only a person can settle."""
         universe = self._universe
@@ -192,6 +236,8 @@ class Operator:
         for row in universe.tasks():
             if row.paused_at is not None and (universe.draining or self._chance.random() < 0.5):
                 await self._do(Desk.resume, row.id)
+            if row.auto_resume is AutoResume.MANUAL and (universe.draining or self._chance.random() < 0.5):
+                await self._do(Desk.set_policy, row.id, {"auto-resume": "on"}, key=f"visit {self._visit} {row.id}")
         if desk.registry().held_at is not None:
             await self._do(Desk.hold, lift=True)
 
@@ -210,9 +256,7 @@ class Operator:
         if not tasks:
             return
         task, chance, key = self._chance.choice(tasks).id, self._chance, f"visit {self._visit} more"
-        match chance.choices(
-            ["nothing", "pause", "cancel", "continue", "say", "checkpoint", "hold"], [50, 12, 4, 12, 12, 6, 4]
-        )[0]:
+        match chance.choices(list(ACTS), list(ACTS.values()))[0]:
             case "pause":
                 await self._do(Desk.pause, task, key=key)
             case "cancel":
@@ -221,6 +265,14 @@ class Operator:
                 await self._do(Desk.continue_, task, anyway=chance.random() < 0.5, key=key)
             case "say":
                 await self._do(Desk.say, task, "mind the gap", key=key)
+            case "manual":
+                await self._do(Desk.set_policy, task, {"auto-resume": "manual"}, key=key)
+            case "policy":
+                run, delay = self._universe.laws.tasks[task].run_id, chance.uniform(600, 20_000)
+                await self._do(Desk.set_policy, run, {"live-spacing": f"{delay:.0f}"}, key=key)
+            case "lift":
+                for limit in self._universe.ledger.limits(3, only_open=True):
+                    await self._do(Desk.lift_limit, limit.id, key)
             case "checkpoint":
                 await self._do(Desk.request_checkpoint, task, key=key)
             case "hold":

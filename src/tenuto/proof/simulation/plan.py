@@ -37,6 +37,20 @@ class Kind(StrEnum):
     """The directories of one task in three are away."""
     ECHO = "echo"
     """Every task is rung for twice, though nothing happened."""
+    SPENT = "usage spent"
+    """The usage of one account is spent; it serves again after that."""
+    LOGIN = "login expired"
+    """The browser's person is logged out of the site, and comes back after that."""
+    BACKGROUND = "background ended"
+    """The background of the extension is ended; it is there again after that."""
+    TAB = "tab closed"
+    WINDOWS = "windows"
+    """A conversation is shown in several other tabs for so long, and not in ours."""
+    DRAFT = "draft"
+    """Somebody types in a conversation, and leaves it standing for so long."""
+    OWN_TURN = "own turn"
+    """The person sends a turn of their own."""
+    GONE = "conversation gone"
 
 
 #: How often a day each of them happens, and between which sizes.
@@ -52,6 +66,14 @@ RATES: dict[Kind, tuple[float, float, float]] = {
     Kind.UNSEEN: (2.0, 60, 3_600),
     Kind.DIRECTORY: (0.7, 600, 7_200),
     Kind.ECHO: (2.0, 0, 0),
+    Kind.SPENT: (1.5, 1_800, 18_000),
+    Kind.LOGIN: (0.3, 600, 14_400),
+    Kind.BACKGROUND: (4.0, 1, 120),
+    Kind.TAB: (3.0, 0, 0),
+    Kind.WINDOWS: (1.0, 60, 7_200),
+    Kind.DRAFT: (2.0, 20, 3_600),
+    Kind.OWN_TURN: (2.0, 0, 0),
+    Kind.GONE: (0.2, 0, 0),
 }
 
 

@@ -16,26 +16,34 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
+from typing import assert_never
 
 from tenuto.engine.cycle import Cycle, Surroundings
 from tenuto.engine.desk import Desk, Order
-from tenuto.engine.wheel import Wheel
+from tenuto.engine.wheel import MANY, Wheel
 from tenuto.model.change import Commit, Committed, Result
-from tenuto.model.command import Command
+from tenuto.model.command import Armed, Command, Outcome
 from tenuto.model.evidence import AcceptanceFacts, Observation, Rank, WorkspaceFacts, WorkspaceKind
-from tenuto.model.ids import TaskId, spelled
+from tenuto.model.ids import CommandId, TaskId, spelled
 from tenuto.model.leadership import Leadership
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, Task, Wait
+from tenuto.ports import Executor
+from tenuto.ports import Order as Words
 from tenuto.proof.judge import Book
+from tenuto.proof.simulation.accounts import ACCOUNTS, Accounts, account_of
+from tenuto.proof.simulation.browser import BROWSER, Browser, Link
 from tenuto.proof.simulation.laws import Laws
-from tenuto.proof.simulation.machine import NAME, Died, Hand, Machine
+from tenuto.proof.simulation.machine import NAME, TALKS, Died, Hand, Machine
 from tenuto.proof.simulation.memory import AtOnce, Memory
 from tenuto.proof.simulation.people import NOT_DONE, OPERATOR, Agents, Operator
 from tenuto.proof.simulation.plan import DAY, Fault, Kind, Plan
+from tenuto.proof.simulation.site import SITE, Site, profile
 from tenuto.proof.simulation.virtual import VirtualClock, VirtualLoop
 from tenuto.store.audit import contradictions
 from tenuto.store.dialect import texts_of
 from tenuto.store.ledger import TableLedger
+from tenuto.transports.bridge import Bridge, Hooks
+from tenuto.transports.pages import PageExecutor
 
 AUDIT_EVERY = 2_000
 """Steps between two looks at the whole registry."""
@@ -44,6 +52,8 @@ DRAIN = 6 * DAY
 """How long everything may take to come to its end when nothing goes wrong any more and every agent completes."""
 
 TOLD = 4_000
+HEARTBEAT = 900.0
+"""Seconds between two pings of the browser; longer than in life, since connections here end by being closed."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +170,23 @@ class Ground:
         return True
 
 
+class Pages(PageExecutor):
+    """The pages of the one browser; `gate` is passed before anything is handed over, as by every hand."""
+
+    def __init__(self, bridge: Bridge, fuse: Fuse, gate: Callable[[Command], asyncio.Future[None] | None]) -> None:
+        super().__init__(bridge, BROWSER, profile, sites=lambda: (SITE,))
+        self._fuse = fuse
+        self._gate = gate
+
+    async def perform(self, armed: Armed, order: Words) -> Outcome:
+        """Stand still first, where that is planned; whoever is dead by then does nothing."""
+        if (waiting := self._gate(armed.command)) is not None:
+            await waiting
+        if self._fuse.dead:
+            raise Died
+        return await super().perform(armed, order)
+
+
 @dataclass(eq=False)
 class Life:
     """One supervisor."""
@@ -167,10 +194,12 @@ class Life:
     fuse: Fuse
     ledger: WatchedLedger
     hand: Hand
+    bridge: Bridge
     cycle: Cycle
     wheel: Wheel
     desk: Desk
     task: asyncio.Task[None] | None = None
+    lines: list[Link] = field(default_factory=list)
     paused: asyncio.Future[None] | None = None
 
 
@@ -190,17 +219,23 @@ class Universe:
         self.names = Names()
         self.registry = Memory()
         self.lines: deque[str] = deque(maxlen=TOLD)
-        self.laws = Laws(self._broken, self.plan.slots)
+        self.laws = Laws(self._broken, self.plan.slots, lambda task: account_of(task.agent))
         self.ground = Ground(self.clock)
+        self.accounts = Accounts(self.loop, self.clock)
+        mind, mishaps = Agents(self), self.plan.mishaps
         self.machine = Machine(
-            self.loop, self.clock, self.laws, Agents(self), self.chance, self.say, mishaps=self.plan.mishaps
+            self.loop, self.clock, self.laws, mind, self.accounts, self.chance, self.say, mishaps=mishaps
         )
+        self.site = Site(self.loop, self.laws, mind)
+        self.browser = Browser(self.loop, self.clock, self.laws, self.site, self.chance, self.say, mishaps=mishaps)
         self._chances: dict[str, Random] = {}
         self._born: dict[TaskId, float] = {}
         self._ended: dict[TaskId, float] = {}
         self._over: asyncio.Event = asyncio.Event()
         self._pause: float | None = None
         self._audited = 0
+        self._away = 0.0
+        self._turned = False
         self._texts = texts_of(self.registry)
 
     # -- what the others ask of it
@@ -257,12 +292,67 @@ class Universe:
         hand = Hand(self.machine, lambda command: self._gate(life, command))
         around = Surroundings("api", "spool", "/home")
         slots = self.plan.slots or 10_000
-        cycle = Cycle(ledger, {NAME: hand}, self.ground, self.clock, self.names, fuse, around, slots)
+        bridge = Bridge(
+            ledger.registry().id,
+            self.clock,
+            fuse,
+            known=lambda command_id: ledger.command(command_id) is not None,
+            hooks=Hooks(ring=self._rung, changed=self._changed),
+            heartbeat=HEARTBEAT,
+        )
+        hands: dict[str, Executor] = {
+            NAME: hand,
+            BROWSER: Pages(bridge, fuse, lambda command: self._gate(life, command)),
+        }
+        cycle = Cycle(ledger, hands, self.ground, self.clock, self.names, fuse, around, slots)
         wheel = Wheel(cycle, ledger, self.clock, fuse)
-        desk = Desk(ledger, cycle, self.clock, self.names, slots=slots, executors={NAME: hand}, ring=wheel.ring)
-        life = Life(fuse, ledger, hand, cycle, wheel, desk)
+        desk = Desk(ledger, cycle, self.clock, self.names, slots=slots, executors=hands, ring=wheel.ring)
+        life = Life(fuse, ledger, hand, bridge, cycle, wheel, desk)
         fuse.died = lambda: self._bury(life)
         return life
+
+    # -- the browser and whoever leads
+
+    def _rung(self, command_id: CommandId) -> None:
+        if self.life is not None:
+            self.life.wheel.ring_for(command_id)
+
+    def _changed(self, name: str) -> None:
+        """An executor came or went: what is under way is looked at, and what waits for it."""
+        life = self.life
+        if life is not None:
+            waiting = {task.id for task in life.ledger.active(MANY) if task.agent.carrier == name}
+            for task_id in sorted(waiting.union(life.ledger.under_way())):
+                life.wheel.ring(task_id)
+
+    async def _connected(self) -> None:
+        """The browser knocks at whoever leads, whenever nobody listens to it."""
+        while True:
+            await asyncio.sleep(7.0)
+            life = self.life
+            if (
+                life is not None
+                and self.machine.reachable
+                and self.loop.time() >= self._away
+                and not self._joined(life)
+            ):
+                link = self.browser.connect()
+                life.lines.append(link)
+                self._group.create_task(self._line(life, link))
+                await asyncio.sleep(1.0)
+
+    def _joined(self, life: Life) -> bool:
+        link = self.browser.link
+        return link is not None and link.open and link in life.lines
+
+    async def _line(self, life: Life, link: Link) -> None:
+        """One connection at its supervisor's end, to its end."""
+        try:
+            await life.bridge.serve(link, lambda name: name == BROWSER)
+        finally:
+            link.cut()
+            if link in life.lines:
+                life.lines.remove(link)
 
     def _gate(self, life: Life, command: Command) -> asyncio.Future[None] | None:
         """Stand still between a commit and its hand-over, while somebody else takes over."""
@@ -290,6 +380,8 @@ class Universe:
         self.say("the supervisor dies")
         life.fuse.dead = True
         life.hand.die()
+        for link in life.lines:
+            link.cut()
         if life.task is not None:
             life.task.cancel()
         if self.life is life:
@@ -314,6 +406,7 @@ class Universe:
             return
         assert taken is not None
         life.cycle.epoch = self.laws.epoch = taken.epoch
+        life.bridge.lead(taken.epoch)
         self.say(f"a supervisor leads under epoch {taken.epoch}")
         self.life = life
         self.machine.rings.append(life.wheel.ring_for)
@@ -336,6 +429,8 @@ class Universe:
             self._bury(life)
         else:
             life.hand.die()
+            for link in life.lines:
+                link.cut()
 
     # -- tasks
 
@@ -347,7 +442,7 @@ class Universe:
             f"Task {number}.{generation}",
             "Tidy the attic",
             f"/srv-{number}",
-            Agent(NAME, ("agent",), resumable=chance.random() < 0.8),
+            _agent(chance),
             acceptance=acceptance,
             max_attempts=chance.choice((None, None, None, 12)),
             policy={
@@ -404,6 +499,7 @@ class Universe:
                 self.clock.wrong_by += timedelta(seconds=fault.size)
             case Kind.BACK:
                 self.clock.wrong_by -= timedelta(seconds=fault.size)
+                self._turned = True
             case Kind.DISK_FULL:
                 self.registry.full = True
                 later(fault.size, lambda: setattr(self.registry, "full", False))
@@ -421,6 +517,33 @@ class Universe:
                     if self.life is not None:
                         self.life.wheel.ring(task.id)
                         self.loop.call_soon(self.life.wheel.ring, task.id)
+            case Kind.SPENT:
+                self._spend(fault)
+            case Kind.LOGIN:
+                self.site.let_in = False
+                later(fault.size, lambda: setattr(self.site, "let_in", True))
+            case Kind.BACKGROUND:
+                self.browser.background_ends()
+                self._away = self.loop.time() + fault.size
+            case Kind.TAB | Kind.WINDOWS | Kind.DRAFT | Kind.OWN_TURN | Kind.GONE:
+                self.browser.befall(fault.kind, fault.size, self._chance_of(fault))
+            case _ as never:
+                assert_never(never)
+
+    def _chance_of(self, fault: Fault) -> Random:
+        return Random(f"{fault} of {self.plan.seed}")  # noqa: S311 - played chance, not a secret
+
+    def _spend(self, fault: Fault) -> None:
+        """One account serves nobody for a while; most say until when."""
+        chance = self._chance_of(fault)
+        account, tells = chance.choice((*ACCOUNTS, SITE)), chance.random() < 0.7
+        self.say(f"the usage of {account} is spent, and it {'tells' if tells else 'does not tell'} until when")
+        if account != SITE:
+            self.accounts.spend(account, fault.size, tells=tells)
+            return
+        self.site.spent_until = self.loop.time() + fault.size
+        resets = self.accounts.shown(self.site.spent_until).replace(microsecond=0)
+        self.site.resets = resets.isoformat() if tells else None
 
     # -- the whole
 
@@ -458,16 +581,18 @@ class Universe:
     async def _live(self) -> None:
         self._reader = WatchedLedger(self.registry, self.clock, Fuse(), self.laws)
         async with asyncio.TaskGroup() as group:
-            self._group = self.machine.group = group
+            self._group = self.machine.group = self.site.group = self.browser.group = group
             await self._lead()
             people = [group.create_task(self._keep(number)) for number in self.plan.tasks]
-            people += [group.create_task(each) for each in (Operator(self).live(), self._befall(), self._audit())]
+            operator = Operator(self)
+            others = (operator.live(), operator.watch(), self._befall(), self._audit(), self._connected())
+            people += [group.create_task(each) for each in others]
             await self._until(self.plan.days * DAY)
             await self._reasons()
             self._calm()
             await self._until(self.loop.time() + DRAIN, early=True)
             if not self._over.is_set():
-                self._at_the_end()
+                await self._at_the_end()
             for each in people:
                 each.cancel()
             if self.life is not None:
@@ -476,6 +601,8 @@ class Universe:
 
     def _bury_quietly(self, life: Life) -> None:
         life.fuse.dead = True
+        for link in life.lines:
+            link.cut()
         if life.task is not None:
             life.task.cancel()
 
@@ -492,19 +619,24 @@ class Universe:
         """From here on nothing goes wrong any more."""
         self.say("from here on nothing goes wrong")
         self.draining = True
-        self.machine.mishaps = False
+        self.machine.mishaps = self.browser.mishaps = False
+        self.accounts.calm()
+        self.site.spent_until, self.site.let_in = 0.0, True
         self._pause = None
 
-    def _at_the_end(self) -> None:
+    async def _at_the_end(self) -> None:
         for task in self.tasks():
-            self.laws.breaks(f"{task.id} never came to its end, though nothing stood in its way any more")
+            told = await self.life.desk.explain(task.id) if self.life is not None else None
+            why = "; ".join(because.sentence for because in told.rungs) if told is not None else "nobody leads"
+            self.laws.breaks(f"{task.id} never came to its end, though nothing stood in its way any more: {why}")
         self.audit()
         connection = self.registry.connection
         connection.row_factory = sqlite3.Row
         book = Book(connection)
         effects = {str(command): count for command, count in self.laws.effects.items()}
         for sentence in (*book.lost(effects), *book.commands(), *book.messages(), *book.events()):
-            self.laws.breaks(f"at the end: {sentence}")
+            if not (self._turned and sentence.endswith("without later evidence")):  # by a clock that went back
+                self.laws.breaks(f"at the end: {sentence}")
 
     def lived(self) -> Lived:
         """Live through all of it."""
@@ -527,7 +659,7 @@ class Universe:
             self.laws.broken,
             alive / DAY,
             len(self._born),
-            sum(self.laws.effects.values()),
+            self.laws.turns,
             self.laws.steps,
             self.deaths,
             states.count("ambiguous"),
@@ -558,6 +690,20 @@ class _Over(Exception):
 
 
 HOUR = 3_600.0
+
+
+def _agent(chance: Random) -> Agent:
+    """Who works on a task: a program, one that takes words in a turn, or a chat in a page; most have accounts."""
+    resumable = chance.random() < 0.8
+    kind, account = chance.choices(["plain", "talks", "page"], [30, 40, 30])[0], chance.choice((*ACCOUNTS, None))
+    if kind == "page":
+        return Agent(SITE, ("chat",), resumable=resumable, on=BROWSER)
+    argv = ["agent"]
+    if kind == "talks":
+        argv.append(TALKS)
+    if account is not None:
+        argv.append(f"--account={account}")
+    return Agent(NAME, tuple(argv), resumable=resumable)
 
 
 def _wake(waiting: asyncio.Future[None]) -> None:
