@@ -16,7 +16,14 @@ from pathlib import Path
 from bench.world import NotMeasured, clean_environment, until
 
 #: What a supervisor loads at its start and with its first visitors.
-LOADED = ("tenuto.wiring.resident", "tenuto.wiring.daemon", "tenuto.surfaces.http.app", "tenuto.surfaces.mcp.mounted")
+LOADED = (
+    "tenuto.wiring.resident",
+    "tenuto.wiring.daemon",
+    "tenuto.surfaces.http.app",
+    "tenuto.surfaces.mcp.mounted",
+    "tenuto.surfaces.mcp.exchange",
+    "tenuto.surfaces.mcp.server",
+)
 
 
 def warmed(folder: Path, bytecode: Path) -> None:
