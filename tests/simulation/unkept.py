@@ -106,8 +106,8 @@ def turns_go_into_one_conversation(put: Put) -> None:
 
 
 SABOTAGES: dict[Callable[[Put], None], tuple[int, str]] = {
-    limits_are_over_at_once: (1, "holds until"),
-    limits_are_not_kept: (1, "before the reset that its task was told of"),
+    limits_are_over_at_once: (3, "holds until"),
+    limits_are_not_kept: (3, "before the reset that its task was told of"),
     words_unheard_are_unread: (8, "said not to have happened"),
     pages_unseen_are_unsent: (1, "said not to have happened"),
     words_turned_away_are_delivered: (2, "nobody has read it"),
