@@ -11,7 +11,7 @@ import pytest
 from tests.support.home import Home
 
 #: What only an extra brings, by the names it is imported by.
-BROUGHT = {"acp": "acp", "github": "githubkit", "mcp": "mcp", "postgres": "psycopg"}
+BROUGHT = {"accessibility": "jeepney", "acp": "acp", "github": "githubkit", "mcp": "mcp", "postgres": "psycopg"}
 ABSENT = """
 import sys
 
