@@ -346,9 +346,9 @@ export class Hands {
   async came(tab, epoch) {
     this.pages.epochs.set(tab, epoch);
     for (const entry of await this.journal.unfinished()) {
-      if (entry.tab !== tab || entry.page === null || entry.page === epoch) continue;
+      if (entry.tab !== tab || entry.page === null || entry.page === epoch || (await this.tabOf(entry)) === null) continue;
       if (entry.mark === 'claimed') {
-        if (!this.inHand.has(entry.command)) await this.fail(entry.command, 'reloaded', 'the page was loaded anew before it began', false);
+        await this.fail(entry.command, 'reloaded', 'the page was loaded anew before it began', false);
       } else {
         void this.watch(entry, tab, epoch);
       }
