@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +29,8 @@ class KillFuse:
             return
         self._left -= 1
         if self._left == 0:
-            os.kill(os.getpid(), self._number)
+            # To this very thread: sent to the process, another thread may be the one to take it, and this one goes on.
+            signal.pthread_kill(threading.get_ident(), self._number)
 
 
 class Recorder:

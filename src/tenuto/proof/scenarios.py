@@ -179,12 +179,17 @@ async def _say_now(person: Person) -> None:
 
 
 async def _say_in_pause(person: Person) -> None:
-    """Words of the operator to a task that is paused and idle: one turn is made for them."""
+    """Words of the operator to a task that is paused and idle: one turn is made for them.
+
+    A turn that was cut short leaves the task as paused as it was, and its operator has it go on.
+    """
     await person.effects(1)
     await person.once("pause", lambda key: person.desk.pause(OPERATOR, person.task_id, key=key))
     person.stage.mark("go")
     await person.ended(1)
     await person.once("say", lambda key: _now(person, key))
+    await person.ended(2)
+    await person.once("resume", lambda key: person.desk.resume(OPERATOR, person.task_id, key=key))
 
 
 async def _now(person: Person, key: str) -> Done:
