@@ -7,6 +7,7 @@
  */
 
 import { pause, within } from '../shared/browser.js';
+import { Few } from '../shared/few.js';
 import { OVER } from './journal.js';
 import { addressed, bare, Several } from './pages.js';
 
@@ -15,6 +16,8 @@ const UNTENDED = 30_000;
 /** How soon a page that a person closed is opened again to see how its turn goes on. */
 const AGAIN = 30_000;
 const FACTS = 15_000;
+/** How many pages come up at once: beside more of them a browser is too slow for any to be up in time. */
+const COMING = 4;
 
 /** @typedef {import('./journal.js').Entry} Entry */
 /** @typedef {import('../contract').FromPage} FromPage */
@@ -54,6 +57,7 @@ export class Hands {
     this.facts = new Map();
     /** @type {Map<string, () => void>} */
     this.settled = new Map();
+    this.coming = new Few(COMING);
   }
 
   /** @param {string} frame @param {Record<string, unknown>} fields */
@@ -187,11 +191,11 @@ export class Hands {
     found ??= durable === null ? await this.left(identity, String(payload.open ?? '')) : null;
     const opened = found === null;
     if (durable === null && !addressed(String(payload.open ?? ''))) return this.fail(command, 'not_able', 'it is not said where a chat begins', true);
-    const tab = found?.tab ?? (await this.pages.open(durable ?? payload.open));
-    const id = /** @type {number} */ (tab.id);
-    await this.journal.note(command, { tab: id, session: await this.pages.session(), opened: opened || found?.ours === true });
-    if (durable !== null && opened) await this.pages.keep(durable, id, tab.windowId, true);
-    const epoch = await this.pages.script(id);
+    const shown = found?.tab ?? null;
+    // A page that was there is up soon; of those still to be opened only a few come up at once, or none does in time.
+    const up = shown === null ? await this.coming.run(() => this.opened(command, durable, durable ?? payload.open)) : await this.showing(command, shown, found?.ours === true);
+    if (up === null) return;
+    const { id, epoch } = up;
     if (epoch === null) return this.fail(command, 'not_hydrated', 'the page did not come up', false);
     await this.journal.note(command, { page: epoch });
     const patience = bounded(payload.patience, 1, 120, 20) * 1000;
@@ -217,6 +221,29 @@ export class Hands {
         this.settled.delete(command);
       }
     });
+  }
+
+  /**
+   * Open a page for a command; null when the command was over before its turn came.
+   * @param {string} command @param {string | null} durable @param {string} url
+   * @returns {Promise<{id: number, epoch: string | null} | null>}
+   */
+  async opened(command, durable, url) {
+    const entry = await this.journal.read(command);
+    if (entry === null || OVER.has(entry.mark)) return null;
+    return this.showing(command, await this.pages.open(url), true, durable);
+  }
+
+  /**
+   * Note which page a command is for, and wait for the script in it; its epoch is null when that never comes.
+   * @param {string} command @param {chrome.tabs.Tab} tab @param {boolean} ours
+   * @param {string | null} keep the conversation that this page is kept for from now on
+   */
+  async showing(command, tab, ours, keep = null) {
+    const id = /** @type {number} */ (tab.id);
+    await this.journal.note(command, { tab: id, session: await this.pages.session(), opened: ours });
+    if (keep !== null) await this.pages.keep(keep, id, tab.windowId, true);
+    return { id, epoch: await this.pages.script(id) };
   }
 
   /**

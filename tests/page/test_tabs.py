@@ -131,3 +131,33 @@ def test_a_tab_of_another_start_of_the_browser_is_a_persons(lab: Lab, page: Page
     came = played(lab, page, OTHER, session="another")
     assert came["marks"] == ["failed", "claimed", "claimed"]
     assert (came["closed"], came["opened"], came["orders"]) == ([], 1, [[8, "c3"]])
+
+
+FEW = """async ({ told, hands, order, until }) => {
+  let most = 0, now = 0;
+  const let_go = [];
+  hands.pages.script = async (id) => {
+    most = Math.max(most, (now += 1));
+    await new Promise((resolve) => let_go.push(resolve));
+    now -= 1;
+    return `e${id}`;
+  };
+  const all = Array.from({ length: 7 }, (_, i) => order(`c${i}`));
+  await until(async () => let_go.length === 4);
+  await until(async () => (await hands.journal.read('c6')) !== null);
+  await hands.fail('c6', 'busy', 'it was revoked while it stood in line', false);
+  for (let i = 0; i < 6; i += 1) {
+    await until(async () => let_go.length > i);
+    let_go[i]();
+  }
+  await until(async () => told.orders.length > 0);
+  told.most = most;
+  told.came = let_go.length;
+  void all;
+}"""
+
+
+def test_a_few_pages_come_up_at_once_and_what_is_over_in_line_opens_none(lab: Lab, page: Page) -> None:
+    """Of seven chats to be opened four come up, then the next; the one that was revoked meanwhile never does."""
+    came = played(lab, page, FEW)
+    assert (came["most"], came["came"], came["opened"]) == (4, 6, 6)
