@@ -7,6 +7,7 @@ a reason, over many worlds.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -316,6 +317,17 @@ def test_a_cap_becomes_a_wait_once() -> None:
     assert b.because(b.with_wait(WaitKind.CAP, DUE)).rung is Rung.CAP
     run_cap = b.with_policy(DUE, max_attempts=1)
     assert isinstance(b.decided(run_cap).intent, OpenCapWait)
+
+
+@pytest.mark.parametrize("fields", [{"auto_resume": AutoResume.MANUAL}, {"paused_at": b.NOW}, {"stalled_at": b.NOW}])
+def test_only_what_would_pass_is_told_to_be_tried_again(fields: dict[str, Any]) -> None:
+    world = b.with_task(**fields)
+    neighbour = b.because(b.with_wake(WakeKind.MESSAGE, world, in_=b.MIN))
+    assert neighbour == b.because(world), "nothing is tried when a neighbour's words are due"
+    assert neighbour.until is None
+    for kind, by in ((WakeKind.MESSAGE, "sam"), (WakeKind.MANUAL, None)):
+        asked = b.with_wake(kind, world, in_=b.MIN, asked_by=by)
+        assert b.because(asked).until == b.NOW + b.MIN
 
 
 RESTS = [

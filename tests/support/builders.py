@@ -240,10 +240,15 @@ def with_live(command: Command = ACKNOWLEDGED, snapshot: Snapshot = IDLE, attemp
 
 
 def with_wake(
-    kind: WakeKind = WakeKind.IDLE, snapshot: Snapshot = IDLE, *, in_: timedelta = timedelta(0), anyway: bool = False
+    kind: WakeKind = WakeKind.IDLE,
+    snapshot: Snapshot = IDLE,
+    *,
+    in_: timedelta = timedelta(0),
+    anyway: bool = False,
+    asked_by: str | None = None,
 ) -> Snapshot:
     """The snapshot with one more wake, due after `in_`."""
-    wake = WakeRow(WakeId(new("wake")), 1, TASK.id, kind, "asked", NOW + in_, NOW, anyway)
+    wake = WakeRow(WakeId(new("wake")), 1, TASK.id, kind, "asked", NOW + in_, NOW, anyway, asked_by=asked_by)
     return replace(snapshot, wakes=(*snapshot.wakes, wake))
 
 

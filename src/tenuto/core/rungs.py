@@ -230,11 +230,16 @@ def manual(seen: Seen, now: datetime) -> Because | None:
 
 
 def _asked_again(seen: Seen, now: datetime) -> datetime | None:
-    """When the operator's request, or words, that could not be carried out are due again; None where there are none."""
-    kinds = (WakeKind.MANUAL, WakeKind.MESSAGE)
-    return min(
-        (one.not_before for one in seen.snapshot.wakes if one.kind in kinds and one.not_before > now), default=None
+    """When the operator's request, or words, that could not be carried out are due again; None where there are none.
+
+    A neighbour's words pass nothing when they are due, so nothing is tried then.
+    """
+    passing = (
+        one
+        for one in seen.snapshot.wakes
+        if one.kind is WakeKind.MANUAL or (one.kind is WakeKind.MESSAGE and one.asked_by is not None)
     )
+    return min((one.not_before for one in passing if one.not_before > now), default=None)
 
 
 def claim(seen: Seen, now: datetime) -> Because | None:
