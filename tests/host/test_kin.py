@@ -71,5 +71,7 @@ def test_who_was_there_before_is_not_looked_at_again_until_numbers_may_come_roun
         assert {one.pid for one in kin(leader, BADGE, None, elders.names())} == {before, after}
         monkeypatch.setattr(room, "_forks", lambda: None)
         assert elders.names() == Elders(born(before) + 1).names() == set(), "it is not told how many were made"
+        monkeypatch.setattr(room, "_forks", lambda: 0)
+        assert Elders(born(before) + 1).names() == set(), "a counter that stands at nothing does not count"
         monkeypatch.undo()
         assert Elders(None).names() == set(), "it is not known when the program started"

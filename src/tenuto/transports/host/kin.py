@@ -26,11 +26,12 @@ class Elders:
     """Who was there before the program, looked at while nobody waits, so that its end need not look at them again.
 
     It holds as long as no number of a process can have come round: numbers are given out in turn, so that takes about
-    as many new processes and threads as there are numbers. A quarter of them is believed.
+    as many new processes and threads as there are numbers. A quarter of them is believed; a count of 0 is none, as some
+    sandboxes tell it for ever.
     """
 
     def __init__(self, since: int | None) -> None:
-        self._forks = _forks()
+        self._forks = _forks() or None
         self._numbers = int(_read("/proc/sys/kernel/pid_max") or 0)
         self._names = set(_older(since)) if since is not None and self._forks is not None else set()
 
