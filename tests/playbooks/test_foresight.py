@@ -151,7 +151,7 @@ async def test_few_spares_wait_and_those_named_first_are_taken_first(stage: Stag
     assert older < newer
     assert ahead.take(first, other) not in hall.waiting, "it waits elsewhere"
     assert ahead.take(third, hall) == older
-    ahead.make_ready(first, hall)
+    ahead.make_ready(first, hall, 5.0)
     assert ahead.take(first, hall) == newer
     named = ahead.take(first, hall)
     assert named > newer
@@ -163,10 +163,24 @@ async def test_only_so_many_wait_at_once(stage: Stage) -> None:
     assert isinstance(hall, Ready)
     ahead = Foresight(stage.minter)
     for n in range(AT_MOST + 3):
-        ahead.make_ready(TaskId(f"t-{n}"), hall)
+        ahead.make_ready(TaskId(f"t-{n}"), hall, 0.0)
     assert len(hall.waiting) == AT_MOST
     other = Ready(stage.clock)
     assert ahead.take(TaskId("t-0"), other) not in hall.waiting
     ahead.let_go(TaskId("t-0"))
     assert len(hall.waiting) == AT_MOST - 1
     assert ahead.take(TaskId("t-1"), hall) in hall.waiting
+
+
+async def test_whoever_waits_for_the_turn_of_a_task_that_does_not_come_is_given_up_in_time(stage: Stage) -> None:
+    hall, task = Ready(stage.clock), TaskId("t-0")
+    ahead = Foresight(stage.minter)
+    ahead.begun(task, hall)
+    ahead.provide(0.0)
+    (spare,) = hall.waiting
+    ahead.make_ready(task, hall, IDLE - 1)
+    ahead.tend(2 * IDLE - 2)
+    assert (hall.waiting, hall.given_up) == ([spare], []), "it counts from when it was meant for the task"
+    ahead.tend(2 * IDLE - 1)
+    assert (hall.waiting, hall.given_up) == ([], [spare])
+    assert ahead.take(task, hall) != spare

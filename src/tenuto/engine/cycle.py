@@ -193,7 +193,7 @@ class Cycle:
                 return
             decision = decide.decide(await self.look(snapshot), at)
             if isinstance(decision.intent, Continue):
-                self._foresight.make_ready(task_id, self._executor(snapshot))
+                self._foresight.make_ready(task_id, self._executor(snapshot), self._clock.monotonic())
 
     def tend(self) -> None:
         """Give up what was made ready and waited for too long."""
@@ -289,7 +289,7 @@ class Cycle:
             and snapshot.run.policy.idle_delay <= AHEAD
             and any(isinstance(o.facts, CommandFacts) and goes_on(o.facts) for o in observations)
         ):
-            self._foresight.make_ready(task.id, self._executor(snapshot))
+            self._foresight.make_ready(task.id, self._executor(snapshot), self._clock.monotonic())
         proof = not task.terminal and decide.needs_workspace(first, now)
         whole = whole or takeover.underway(snapshot) is not None
         if ended or proof or whole:

@@ -28,11 +28,11 @@ SPARES: Final = 2
 """How many wait besides for whoever comes first; one where a single task works."""
 
 IDLE: Final = 600.0
-"""Seconds after which a spare that nobody needed is given up, and after which a turn is not expected to be followed."""
+"""Seconds after which who was made ready in vain is given up, and after which a turn is not expected to be followed."""
 
 
 class Spare(NamedTuple):
-    """What waits for whoever comes first: the name of its command, who was made ready, and since when (seconds)."""
+    """What waits for a turn: the name of its command, who was made ready, and since when for this turn (seconds)."""
 
     command_id: CommandId
     executor: Foreseeing
@@ -44,38 +44,38 @@ class Foresight:
 
     def __init__(self, mint: Minter) -> None:
         self._mint = mint
-        self._ready: dict[TaskId, tuple[CommandId, Foreseeing]] = {}
+        self._ready: dict[TaskId, Spare] = {}
         self._spares: list[Spare] = []
         #: Whose turns were handed over a moment ago, and to whom.
         self._begun: dict[TaskId, Foreseeing] = {}
         #: Whose turns were handed over lately, and when: as many are likely to want another.
         self._lately: dict[TaskId, float] = {}
 
-    def make_ready(self, task_id: TaskId, executor: object) -> None:
+    def make_ready(self, task_id: TaskId, executor: object, moment: float) -> None:
         """Have the executor made ready for a command that is named here and now, if it can be; a spare is as good."""
         if task_id in self._ready or not abilities.foresees(executor):
             return
         spare = self._spare(executor)
         if spare is not None:
-            self._ready[task_id] = spare, executor
+            self._ready[task_id] = Spare(spare, executor, moment)
         elif len(self._ready) < AT_MOST:
             command_id = CommandId(self._mint.new("command"))
             executor.foresee(command_id)
-            self._ready[task_id] = command_id, executor
+            self._ready[task_id] = Spare(command_id, executor, moment)
 
     def take(self, task_id: TaskId, executor: object) -> CommandId:
         """The name of a command that this executor was made ready for, or a new one."""
         ready = self._ready.get(task_id)
-        if ready is not None and ready[1] is executor:
+        if ready is not None and ready.executor is executor:
             del self._ready[task_id]
-            return ready[0]
+            return ready.command_id
         return self._spare(executor) or CommandId(self._mint.new("command"))
 
     def let_go(self, task_id: TaskId) -> None:
         """Its turn does not come, for now."""
         ready = self._ready.pop(task_id, None)
         if ready is not None:
-            ready[1].forgo(ready[0])
+            ready.executor.forgo(ready.command_id)
 
     def begun(self, task_id: TaskId, executor: object) -> None:
         """A turn of the task was handed over, so that another is likely to follow."""
@@ -94,11 +94,13 @@ class Foresight:
                 self._spares.append(Spare(command_id, executor, moment))
 
     def tend(self, moment: float) -> None:
-        """Give up the spares that nobody has needed for long."""
+        """Give up what nobody has needed for long: spares, and who waits for the turn of a task that does not come."""
         self._lately = {task: at for task, at in self._lately.items() if moment - at < IDLE}
         for spare in [spare for spare in self._spares if moment - spare.since >= IDLE]:
             self._spares.remove(spare)
             spare.executor.forgo(spare.command_id)
+        for task_id in [task for task, ready in self._ready.items() if moment - ready.since >= IDLE]:
+            self.let_go(task_id)
 
     def _spare(self, executor: object) -> CommandId | None:
         """The spare of this executor that was named first, which is the caller's from here on."""
