@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -112,7 +113,38 @@ def test_it_is_evidence_of_health_and_its_traffic_is_the_weakest() -> None:
     case = classify.of(b.see(idle, watched(generating=True)), b.NOW - b.MIN, b.NOW)
     assert classify.classify(case).row == "12"
     flawed = watched(shown=None, defects=(Defect(Flaw.UNREADABLE, "no browser answers"),))
-    assert classify.classify(classify.of(b.see(idle, flawed), b.NOW - b.MIN, b.NOW)).row == "6b"
+    said = classify.classify(classify.of(b.see(idle, flawed), b.NOW - b.MIN, b.NOW))
+    assert (said.row, said.mend.endswith(f"tenuto page unwatch {idle.task.id}")) == ("6b", True)
+
+
+@pytest.mark.parametrize("at", [b.NOW - b.S, b.NOW])
+@pytest.mark.parametrize("flip", [False, True])
+def test_a_page_that_is_still_hides_no_other_that_generates(at: datetime, flip: bool) -> None:
+    other = ToolBinding("desk", "https://chat.example/c/2")
+    idle = b.with_task(DUE, attempts=1, tools=(PAGE, other))
+    busy, still = watched(generating=True), replace(watched(other, generating=False), seen_at=at)
+    looks = (still, busy) if flip else (busy, still)
+    assert classify.classify(classify.of(b.see(idle, *looks), b.NOW - b.MIN, b.NOW)).row == "12"
+    earlier = replace(busy, seen_at=b.NOW - 2 * b.S)
+    looks = (still, earlier) if flip else (earlier, still)
+    assert classify.classify(classify.of(b.see(idle, *looks), b.NOW - b.MIN, b.NOW)).row == "12"
+
+
+def test_what_lets_a_page_or_a_session_go_is_named_by_what_it_is() -> None:
+    session = ToolBinding("local", "s_" + "0" * 24)
+    unread = (Defect(Flaw.UNREADABLE, "x"),)
+    both = b.with_task(DUE, attempts=1, tools=(session, PAGE))
+    for page, mend in ((watched(defects=unread), "page unwatch"), (watched(), "tool unbind")):
+        tools = b.tools() if mend == "page unwatch" else b.tools(state=None, defects=unread)
+        said = classify.classify(classify.of(b.see(both, tools, page), b.NOW - b.MIN, b.NOW))
+        assert said.mend.endswith(f"or: tenuto {mend} {both.task.id}")
+    pages = tuple(ToolBinding("desk", f"{URL}{number}") for number in range(supervision.BINDINGS))
+    sessions = tuple(ToolBinding("local", f"s_{number:024x}") for number in range(supervision.BINDINGS))
+    for tools, mends in ((pages, {"page unwatch"}), (sessions, {"tool unbind"}),
+                         ((pages[0], *sessions[1:]), {"page unwatch", "tool unbind"})):  # fmt: skip
+        full = supervision.bind(b.with_task(DUE, tools=tools), "desk", f"{URL}9", "me", b.NOW, b.new)
+        assert isinstance(full, Because)
+        assert {mend for mend in ("page unwatch", "tool unbind") if mend in full.change} == mends
 
 
 def test_what_was_seen_of_a_page_that_is_not_watched_any_more_says_nothing() -> None:

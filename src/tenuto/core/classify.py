@@ -180,11 +180,22 @@ def _directory(case: Case) -> str | None:
     return None
 
 
+def _flaw(case: Case) -> Flawed | None:
+    return next((f for f in case.findings if isinstance(f, Flawed) and f.rank is not Rank.REPORTED), None)
+
+
+def _unbind(case: Case) -> str:
+    """The command that lets what is flawed not count any more: a page that is watched is no session."""
+    flaw, bound = _flaw(case), case.snapshot.task.tools
+    about = [binding for binding in bound if flaw is not None and binding.subject == flaw.subject] or bound
+    return "page unwatch" if about and all(binding.page is not None for binding in about) else "tool unbind"
+
+
 def _flawed(case: Case) -> str | None:
     sign = case.signs.get("flaw")
     if sign is None or sign.rank is Rank.REPORTED:
         return None
-    flaw = next((f for f in case.findings if isinstance(f, Flawed) and f.rank is not Rank.REPORTED), None)
+    flaw = _flaw(case)
     told = f"{flaw.subject}: {flaw.why}" if flaw is not None else f"it is {sign.value.replace('_', ' ')}"
     return f"evidence of it cannot be believed: {told}"
 
@@ -317,7 +328,7 @@ TABLE: tuple[Row, ...] = (
     R("5b", _orphan, H.NEEDS_HUMAN, C.MEDIUM, "see whether its effect is there; then: tenuto tool unbind {task}"),
     R("5c", _away, H.NEEDS_HUMAN, C.HIGH, f"start its executor again; {GIVE_UP}"),
     R("6", _directory, H.NEEDS_HUMAN, C.HIGH, "bring the directory back"),
-    R("6b", _flawed, H.RECONCILING, C.MEDIUM, "tenuto explain {task}; or: tenuto tool unbind {task}"),
+    R("6b", _flawed, H.RECONCILING, C.MEDIUM, "tenuto explain {task}; or: tenuto {unbind} {task}"),
     R("7", _delivery, H.RECONCILING, C.HIGH, LOOK),
     R("8", _card, H.RECONCILING, C.MEDIUM, LOOK),
     R("9", _claim, H.RUNNING, C.MEDIUM),
@@ -345,7 +356,8 @@ def classify(case: Case) -> Assessment:
         why = row.when(case)
         if why is not None:
             task, sent = case.snapshot.task, case.snapshot.live_command
-            mend = row.mend.format(task=task.id, turn=sent.id if sent is not None else "COMMAND")
+            turn = sent.id if sent is not None else "COMMAND"
+            mend = row.mend.format(task=task.id, turn=turn, unbind=_unbind(case))
             return Assessment(row.health, row.confidence, row.number, why[:WHY], mend, case.now)
     raise AssertionError("the last row of the table always holds")
 

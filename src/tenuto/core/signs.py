@@ -1,8 +1,9 @@
 """Evidence in small named words, whatever it came from: what a judgement of health is made of.
 
 Every source of evidence, strong or weak, is turned into the same few names, so that one table judges programs, tool
-servers and web chats alike. Of several words for one name the strongest rank wins, then the newest; what is dated in
-the future, or too old for its kind, has no word. Nothing here decides whether anything is sent.
+servers and web chats alike. Of several words for one name the strongest rank wins, then that something generates, then
+the newest; what is dated in the future, or too old for its kind, has no word. Nothing here decides whether anything is
+sent.
 """
 
 from __future__ import annotations
@@ -227,16 +228,24 @@ def _rank(name: str, told: Rank) -> Rank:
 def gathered(
     sightings: Iterable[Sighting], observations: Iterable[Observation], policy: Policy, now: datetime
 ) -> Mapping[str, Sign]:
-    """One sign per name: strongest first, then newest. `sightings` are the newest of each source and subject."""
+    """One sign per name: strongest first, then that something generates, then newest.
+
+    A page that is still says nothing of another that generates. `sightings` are the newest of each source and subject
+    that were not seen again just now.
+    """
     found: dict[str, Sign] = {}
     fresh = [sign for observation in observations for sign in of(observation)]
     for sign in (*fresh, *(sign for sighting in sightings for sign in kept(sighting))):
         if not _counts(sign, policy, now):
             continue
         other = found.get(sign.name)
-        if other is None or (sign.rank, -sign.seen_at.timestamp()) < (other.rank, -other.seen_at.timestamp()):
+        if other is None or _before(sign) < _before(other):
             found[sign.name] = sign
     return found
+
+
+def _before(sign: Sign) -> tuple[Rank, bool, float]:
+    return sign.rank, not (sign.name == "generating" and sign.yes), -sign.seen_at.timestamp()
 
 
 def _counts(sign: Sign, policy: Policy, now: datetime) -> bool:

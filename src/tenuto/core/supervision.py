@@ -48,7 +48,10 @@ def bind(snapshot: Snapshot, server: str, session: str, by: str, now: datetime, 
     if any(binding.subject == made.subject for binding in bound):
         return None
     if len(bound) >= BINDINGS:
-        return Because(Rung.TOOL, f"{BINDINGS} sessions and pages count for it already", "tenuto tool unbind")
+        there = {binding.page is not None for binding in bound}
+        groups = [group for page, group in ((False, "tool unbind"), (True, "page unwatch")) if page in there]
+        change = "; or: ".join(f"tenuto {group} {snapshot.task.id}" for group in groups)
+        return Because(Rung.TOOL, f"{BINDINGS} sessions and pages count for it already", change)
     return _bound(snapshot, (*bound, made), f"bound to {made.subject}", by, now, new)
 
 
