@@ -153,9 +153,13 @@ export class Hands {
     const { command, mendable } = entry;
     this.sayFailed(entry);
     this.settled.get(command)?.();
-    // A blank page of ours that nothing was sent in is closed again, unless a person is needed in it.
-    const tab = entry.opened && !mendable ? await this.tabOf(entry) : null;
-    if (tab?.id !== undefined) await this.pages.close(tab.id);
+    // A page of ours that still stands where a chat begins, and that holds no words, is closed again, unless a
+    // person is needed in it or at work there. A page of a conversation stays.
+    const words = entry.composing && this.facts.get(command)?.composer !== 'empty';
+    const blank = entry.opened && entry.url === null && !words && !mendable && entry.why !== 'typing';
+    const tab = blank ? await this.tabOf(entry) : null;
+    const shown = tab === null ? '' : bare(tab.url || tab.pendingUrl);
+    if (tab?.id !== undefined && shown !== '' && shown === bare(entry.open ?? '')) await this.pages.close(tab.id);
   }
 
   /**
@@ -552,7 +556,8 @@ export class Hands {
   async anew(entry) {
     const facts = this.facts.get(entry.command);
     if (entry.kind !== 'send' || entry.anew === true || entry.url === null || entry.tab === null) return false;
-    if (facts?.composer !== 'empty' || facts.typing || facts.generating === 'yes') return false;
+    if (facts?.composer !== 'empty' || facts.typing || facts.generating !== 'no') return false;
+    if (facts.dialog !== 'no' || facts.approval !== null || facts.foreign_turns > 0) return false;
     if ((await this.pages.own(entry.url)) !== entry.tab) return false;
     await this.journal.note(entry.command, { anew: true });
     await this.pages.reload(entry.tab);
@@ -642,7 +647,12 @@ export class Hands {
   async attended(entry) {
     const tab = await this.tabOf(entry);
     if (tab !== null && tab.discarded) await this.pages.script(/** @type {number} */ (tab.id), 1);
-    if (tab !== null && entry.page !== null && (await this.pages.there(/** @type {number} */ (tab.id), entry.page))) return true;
+    if (tab !== null && entry.page !== null && (await this.pages.there(/** @type {number} */ (tab.id), entry.page))) {
+      // It is there, and may have let go of the turn: it is told again, and takes what it has already as it is.
+      const going = entry.mark !== 'claimed' && entry.held === null && !this.inHand.has(entry.command);
+      if (going) void this.watch(entry, /** @type {number} */ (tab.id), entry.page);
+      return true;
+    }
     if (entry.mark === 'claimed' || entry.kind !== 'send') return false;
     void this.bring(entry);
     return false;

@@ -14,11 +14,12 @@ PLAYED = """async (told) => {
   const journal = await Journal.open({ name: `seam ${Math.random()}` });
   const said = [];
   const closed = [];
-  const pages = { epochs: new Map(), session: async () => 's', get: async (id) => ({ id }) };
+  const open = 'https://chat.example/';
+  const pages = { epochs: new Map(), session: async () => 's', get: async (id) => ({ id, url: open }) };
   const hands = new Hands(journal, { ...pages, close: async (id) => { closed.push(id); } });
   const send = (frame) => { said.push(frame); };
   hands.link = { epoch: 1, connected: async () => true, send };
-  await journal.claim({ command: 'c1', epoch: 1, kind: 'send', marker: 'm' });
+  await journal.claim({ command: 'c1', epoch: 1, kind: 'send', marker: 'm', open });
   await journal.note('c1', { tab: 7, session: 's', page: 'e1', opened: true });
   const answers = [];
   for (const one of told) {
@@ -38,10 +39,12 @@ def played(lab: Lab, page: Page, *told: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_step_that_was_not_made_failed(lab: Lab, page: Page) -> None:
-    came = played(lab, page, {"tell": "composing"}, {"tell": "begun"}, REFUSED, REFUSED)
-    assert came == {
-        "mark": "failed", "said": ["begun", "failed"], "answers": [True, True, True, True], "closed": [7],
-    }  # fmt: skip
+    for composer, closed in (("empty", [7]), ("ours", []), ("foreign", [])):
+        refused = {**REFUSED, "facts": {"composer": composer}}
+        came = played(lab, page, {"tell": "composing"}, {"tell": "begun"}, refused, refused)
+        assert came == {
+            "mark": "failed", "said": ["begun", "failed"], "answers": [True, True, True, True], "closed": closed,
+        }, composer  # fmt: skip
 
 
 def test_what_was_begun_fails_by_no_other_word(lab: Lab, page: Page) -> None:
@@ -217,7 +220,10 @@ ANEW = """async (given) => {
   await journal.claim({ command: 'c1', epoch: 1, kind: 'send', marker: 'm', url: given.known ? url : null });
   await journal.note('c1', { tab: 7, page: 'e1', session: 's' });
   await journal.mark('c1', 'begun', {});
-  const facts = { composer: given.composer, typing: false, generating: 'no' };
+  const facts = {
+    composer: given.composer, typing: false, generating: 'no', dialog: 'no', approval: null, foreign_turns: 0,
+    ...given.facts,
+  };
   const held = [];
   for (let times = 0; times < 2; times += 1) {
     await hands.step(7, 'e1', { tell: 'held', command: 'c1', why: given.why, reason: 'no turn was seen', facts });
@@ -231,5 +237,16 @@ def test_a_page_of_ours_that_shows_nothing_is_loaded_anew_once_before_it_is_doub
     given: dict[str, Any] = {"own": True, "known": True, "composer": "empty", "why": "not_seen"}
     page.goto(lab.url("/__blank__"))
     assert page.evaluate(ANEW, given) == {"reloads": 1, "held": [False, True]}
-    for other in ({"own": False}, {"known": False}, {"composer": "foreign"}, {"composer": "ours"}, {"why": "twice"}):
+    asks = {"fingerprint": "f", "count": 1}
+    facts: list[dict[str, Any]] = [
+        {"generating": "unknown"},
+        {"dialog": "yes"},
+        {"approval": asks},
+        {"foreign_turns": 1},
+    ]
+    others: list[dict[str, Any]] = [
+        {"own": False}, {"known": False}, {"composer": "foreign"}, {"composer": "ours"}, {"why": "twice"},
+        *({"facts": one} for one in facts),
+    ]  # fmt: skip
+    for other in others:
         assert page.evaluate(ANEW, {**given, **other}) == {"reloads": 0, "held": [True, True]}, other

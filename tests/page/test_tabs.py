@@ -38,7 +38,7 @@ PLAYED = """async (given) => {
   hands.link = { epoch: 1, connected: async () => true, send, tellServing: () => {} };
   const claim = (command, more) => journal.claim({
     command, epoch: 1, kind: 'send', conversation: 'lab:t/1', marker: command, tab: 7, session: 's', page: 'e1',
-    opened: true, ...more,
+    opened: true, open: 'https://chat.example/', ...more,
   });
   const order = (command) => hands.take({
     frame: 'command', command, kind: 'send', epoch: 1, task: 't', marker: command,
@@ -161,3 +161,41 @@ def test_a_few_pages_come_up_at_once_and_what_is_over_in_line_opens_none(lab: La
     """Of seven chats to be opened four come up, then the next; the one that was revoked meanwhile never does."""
     came = played(lab, page, FEW)
     assert (came["most"], came["came"], came["opened"]) == (4, 6, 6)
+
+
+FAILED = """async ({ given, told, hands, claim }) => {
+  const url = given.shown ?? 'https://chat.example/';
+  hands.pages.get = async (id) => ({ id, url, windowId: 1 });
+  await claim('c1', { composing: false, ...given.entry });
+  await hands.fail('c1', given.why ?? 'busy', 'it could not be written', given.mendable ?? false);
+}"""
+
+
+def test_only_a_blank_page_of_ours_is_closed_after_a_turn_that_never_began(lab: Lab, page: Page) -> None:
+    """That of a conversation, one with words in it, one a person types in, another with its number: they stay."""
+    assert played(lab, page, FAILED)["closed"] == [7]
+    talk = "https://chat.example/c/1"
+    for given in (
+        {"entry": {"url": talk}, "shown": talk}, {"shown": talk}, {"shown": "https://elsewhere.example/"},
+        {"entry": {"composing": True}}, {"entry": {"opened": False}}, {"why": "typing"}, {"mendable": True},
+    ):  # fmt: skip
+        assert played(lab, page, FAILED, **given)["closed"] == [], given
+
+
+LET_GO = """async ({ told, hands, journal, claim }) => {
+  hands.pages.there = async () => true;
+  hands.pages.order = async (id, epoch, order) => {
+    told.orders.push([order.order, order.since]);
+    return { taken: true };
+  };
+  journal.profile = async () => ({ send: {} });
+  await claim('c1', { url: 'https://chat.example/c/1' });
+  await journal.mark('c1', 'begun', {});
+  for (let times = 0; times < 3; times += 1) told.seen = await hands.look('c1');
+}"""
+
+
+def test_a_script_that_let_go_of_a_turn_is_told_of_it_again_once(lab: Lab, page: Page) -> None:
+    """A page that was asked to load itself anew and did not still has the turn that it had let go of."""
+    came = played(lab, page, LET_GO)
+    assert (came["orders"], came["seen"]["performer"]) == ([["watch", "begun"]], "alive")
