@@ -256,10 +256,13 @@ def kookr_store(path: Path, rows: Iterable[dict[str, Any]], version: str | None 
 
 def test_the_newer_store_of_kookr_is_read_and_rows_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
     path = tmp_path / ".kookr-4801" / "tasks.sqlite"
-    names = ("run", "wait", "done", "stopped", "gone", "status", "name", "over", "torn", "bare", "shared")
+    wrong = ("agent", "made", "again", "given", "shared", "two", "same")
+    names = ("run", "wait", "done", "stopped", "gone", "status", "name", "over", "torn", "bare", *wrong)
     told = {name: kookr_task(name, tmp_path) for name in names}
     told["run"]["sessions"] = [{"tmuxSession": "kookr-1"}, {"tmuxSession": "kookr-2"}]
     told["shared"]["sessions"] = [{"tmuxSession": "kookr-9"}]
+    told["two"]["sessions"] = [{"tmuxSession": "kookr-8"}]
+    told["again"]["status"] = "cancelled"
     told["wait"]["status"], told["done"]["status"], told["stopped"]["status"] = "pending", "completed", "terminated"
     told["gone"]["cwd"] = str(tmp_path / "nowhere")
     made = kookr_store(path, told.values())
@@ -268,7 +271,11 @@ def test_the_newer_store_of_kookr_is_read_and_rows_that_contradict_themselves_ar
     made.execute("UPDATE tasks SET is_terminal = 1 WHERE id = 'over'")
     made.execute("UPDATE tasks SET data = substr(data, 1, 40) WHERE id = 'torn'")
     made.execute("UPDATE tasks SET data = '{\"id\": \"bare\"}' WHERE id = 'bare'")
-    made.execute("UPDATE task_sessions SET task_id = 'run' WHERE tmux_session = 'kookr-9'")
+    made.execute("UPDATE task_sessions SET task_id = 'given' WHERE tmux_session = 'kookr-9'")
+    made.execute("UPDATE tasks SET data = json_set(data, '$.sessions[0].tmuxSession', 'kookr-8') WHERE id = 'same'")
+    made.execute("UPDATE tasks SET agent_type = 'codex' WHERE id = 'agent'")
+    made.execute("UPDATE tasks SET created_at = '1999-01-01T00:00:00.000Z' WHERE id = 'made'")
+    made.execute("UPDATE tasks SET is_terminal = 0 WHERE id = 'again'")
     made.execute("INSERT INTO task_quarantine VALUES (1, 'x')")
     made.commit()
     before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
@@ -281,10 +288,35 @@ def test_the_newer_store_of_kookr_is_read_and_rows_that_contradict_themselves_ar
     assert "different tasks" in left(found)["name"]
     assert "is over" in left(found)["over"]
     assert "pending" in left(found)["status"]
-    assert "another task's" in left(found)["shared"]
+    assert all("another task's" in left(found)[name] for name in ("shared", "given", "two", "same"))
+    assert "agents" in left(found)["agent"]
+    assert "moments" in left(found)["made"]
+    assert "not over" in left(found)["again"]
     assert found.unread == ("table task_quarantine: 1 rows",)
     assert "tasks.sqlite-wal" in before, "what stands only in its log is read too"
     assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+def test_a_store_of_kookr_keeps_its_name_when_a_torn_row_is_mended_and_says_what_it_cuts(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.sqlite"
+    rows = [kookr_task(f"k{number}", tmp_path, status="completed") for number in range(database.ROWS + 3)]
+    made = kookr_store(path, rows)
+    made.execute("UPDATE tasks SET data = substr(data, 1, 40) WHERE id = 'k0'")
+    made.commit()
+    torn = looking.of_file(path)
+    assert torn.unread == (f"table tasks: 3 of {database.ROWS + 3} rows, which are too many",)
+    made.execute("UPDATE tasks SET data = ? WHERE id = 'k0'", (json.dumps(rows[0]),))
+    made.commit()
+    assert looking.of_file(path).name == torn.name
+
+
+def test_a_terminal_of_two_tasks_of_a_file_is_neither_ones(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.json"
+    one, two = (kookr_task(name, tmp_path, sessions=[{"tmuxSession": "kookr-1"}]) for name in ("one", "two"))
+    path.write_text(json.dumps([one, two, kookr_task("three", tmp_path)]))
+    found = looking.of_file(path)
+    assert taken(found.items) == ["three"]
+    assert set(left(found)) == {"one", "two"}
 
 
 @pytest.mark.parametrize("version", ["2", "", None])

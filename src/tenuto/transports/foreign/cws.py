@@ -53,8 +53,9 @@ def read(connection: sqlite3.Connection) -> tuple[int, tuple[Item, ...], tuple[L
     unread = tuple(
         f"table {table}: {count} rows"
         for table in there
-        if table not in TAKEN and (count := len(database.rows(connection, table)))
+        if table not in TAKEN and (count := database.count(connection, table))
     )
+    unread = (*unread, *database.cut(connection, (table for table in TAKEN if table in there)))
     items: list[Item] = []
     left: list[Left] = []
     for task in held["tasks"]:

@@ -113,8 +113,9 @@ def of_tables(connection: sqlite3.Connection) -> tuple[Found, tuple[str, ...]] |
             known = True
             more, others = of_rows(rows)
             items, left = (*items, *more), (*left, *others)
+            unread += database.cut(connection, (table,))
         elif rows:
-            unread.append(f"table {table}: {len(rows)} rows")
+            unread.append(f"table {table}: {database.count(connection, table)} rows")
     return ((items, left), tuple(unread)) if known else None
 
 

@@ -3,7 +3,8 @@ and its newer store in SQLite, schema 1.
 
 Its tasks carry a prompt, a directory and the terminal sessions that worked on them. What waits or is under way there
 can be taken; what was terminated there cannot: it may be meant to be tried again, or to be over. The newer store keeps
-each task as one text with some columns beside it; a row whose columns say something else than its text is refused.
+each task as one text with some columns beside it; a row whose columns say something else than its text is refused, and
+so is every task of a terminal that more than one of them has.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from tenuto.model.foreign import Item, Left
@@ -22,6 +24,7 @@ KNOWN: Final = (1, 2)
 MARKS: Final = frozenset({"id", "prompt", "cwd", "status", "sessions", "createdAt"})
 OPEN: Final = frozenset({"open", "pending", "inProgress"})
 OVER: Final = frozenset({"completed", "cancelled"})
+SHARED: Final = "a terminal of it is another task's as well"
 
 #: The schema of the store in SQLite, by its own word, and what makes a database one of these.
 SCHEMA: Final = "1"
@@ -63,11 +66,16 @@ def stored(connection: sqlite3.Connection) -> tuple[tuple[Row, ...], tuple[Left,
     version = meta.get("schema_version")
     if version != SCHEMA and (held or version is not None):
         raise database.NotReadable(f"it has schema {str(version)[:20]}; {SCHEMA} is known")
-    owners = {row["tmux_session"]: row["task_id"] for row in database.rows(connection, "task_sessions")}
+    texts = [_text(row) for row in held]
+    named: list[tuple[object, object]] = [
+        (name, row["id"]) for row, text in zip(held, texts, strict=True) if text for name in _terminals(text)
+    ]
+    named += [(row["tmux_session"], row["task_id"]) for row in database.rows(connection, "task_sessions")]
+    shared = _shared(named)
     told: list[Row] = []
     left: list[Left] = []
-    for row in held:
-        found = _stored(row, owners)
+    for row, text in zip(held, texts, strict=True):
+        found = _stored(row, text, shared)
         if isinstance(found, Left):
             left.append(found)
         else:
@@ -75,18 +83,38 @@ def stored(connection: sqlite3.Connection) -> tuple[tuple[Row, ...], tuple[Left,
     unread = tuple(
         f"table {table}: {count} rows"
         for table in database.tables(connection)
-        if table not in TABLES and (count := len(database.rows(connection, table)))
+        if table not in TABLES and (count := database.count(connection, table))
     )
-    return tuple(told), tuple(left), unread
+    return tuple(told), tuple(left), (*unread, *database.cut(connection, TABLES))
 
 
-def _stored(row: Row, owners: Mapping[object, object]) -> Row | Left:
-    origin = taking.name(row["id"]) or "?"
+def _text(row: Row) -> Row | None:
+    """The task that a row's text tells; None where it is none."""
     try:
         told = json.loads(row["data"]) if isinstance(row["data"], str) else None
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict) or not set(told) >= MARKS or not isinstance(told["sessions"], list):
+        return None
+    good = isinstance(told, dict) and set(told) >= MARKS and isinstance(told["sessions"], list)
+    return told if good else None
+
+
+def _terminals(told: Row) -> list[str]:
+    """The terminals that a task names."""
+    names = [taking.mapping(session).get("tmuxSession") for session in told["sessions"]]
+    return [name for name in names if isinstance(name, str)]
+
+
+def _shared(named: Iterable[tuple[object, object]]) -> frozenset[object]:
+    """The tasks of terminals that several tasks have."""
+    owners: dict[object, set[object]] = {}
+    for terminal, task in named:
+        owners.setdefault(terminal, set()).add(task)
+    return frozenset(task for tasks in owners.values() if len(tasks) > 1 for task in tasks)
+
+
+def _stored(row: Row, told: Row | None, shared: Container[object]) -> Row | Left:
+    origin = taking.name(row["id"]) or "?"
+    if told is None:
         return Left(origin, "its text is no task")
     if told["id"] != row["id"]:
         return Left(origin, "its row and its text name different tasks")
@@ -94,10 +122,14 @@ def _stored(row: Row, owners: Mapping[object, object]) -> Row | Left:
         return Left(origin, f"its row says {str(row['status'])[:60]}, and its text {str(told['status'])[:60]}")
     if row["status"] in OPEN and row["is_terminal"] != 0:
         return Left(origin, f"its row says {row['status']}, and that it is over")
-    names = [taking.mapping(session).get("tmuxSession") for session in told["sessions"]]
-    if any(isinstance(name, str) and owners.get(name, row["id"]) != row["id"] for name in names):
-        return Left(origin, "a terminal of it is another task's as well")
-    return told
+    if row["status"] in OVER and row["is_terminal"] != 1:
+        return Left(origin, f"its row says {row['status']}, and that it is not over")
+    if told.get("agentType") not in (None, row["agent_type"]):
+        return Left(origin, "its row and its text name different agents")
+    made, kept = told["createdAt"], row["created_at"]
+    if (taking.moment(made) or made) != (taking.moment(kept) or kept):
+        return Left(origin, "its row and its text say that it was made at different moments")
+    return Left(origin, SHARED) if row["status"] in OPEN and row["id"] in shared else told
 
 
 def read(rows: Sequence[Row]) -> tuple[tuple[Item, ...], tuple[Left, ...]]:
@@ -105,8 +137,12 @@ def read(rows: Sequence[Row]) -> tuple[tuple[Item, ...], tuple[Left, ...]]:
     items: list[Item] = []
     left: list[Left] = []
     names = [taking.name(row["id"]) for row in rows]
+    times = Counter(names)
+    shared = _shared((terminal, name) for row, name in zip(rows, names, strict=True) for terminal in _terminals(row))
     for row, name in zip(rows, names, strict=True):
-        found = _task(row, name) if names.count(name) == 1 else Left(name or "?", "another task has the same name")
+        found = _task(row, name) if times[name] == 1 else Left(name or "?", "another task has the same name")
+        if isinstance(found, Item) and name in shared:
+            found = Left(found.origin, SHARED)
         (items if isinstance(found, Item) else left).append(found)  # type: ignore[arg-type]
     return tuple(items), tuple(left)
 
@@ -132,7 +168,16 @@ def _task(row: Row, origin: str | None) -> Item | Left:
     return Item(origin, objective, cwd, state, title[:200], place, None, facts, taking.moment(row.get("updatedAt")))
 
 
-def fingerprint(rows: Sequence[Row]) -> str:
+def of_file(rows: Sequence[Row]) -> str:
     """What tells this file from another of its kind, also after it was moved and has grown: its oldest tasks."""
-    told = repr(sorted((str(row["createdAt"]), str(row["id"])) for row in rows)[:3])
-    return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:16]
+    return _fingerprint((row["createdAt"], row["id"]) for row in rows)
+
+
+def of_store(connection: sqlite3.Connection) -> str:
+    """The same of its newer store, whatever the texts of its rows say, and however many there are."""
+    return _fingerprint(tuple(row) for row in connection.execute("SELECT created_at, id FROM tasks"))
+
+
+def _fingerprint(told: Iterable[tuple[object, ...]]) -> str:
+    oldest = repr(sorted((str(made), str(name)) for made, name in told)[:3])
+    return hashlib.sha256(oldest.encode("utf-8", "replace")).hexdigest()[:16]

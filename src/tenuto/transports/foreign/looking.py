@@ -67,7 +67,7 @@ def of_file(path: Path) -> Source:
             return _database(path)
         tree = general.parsed(path)
         if (rows := kookr.tasks(tree)) is not None:
-            return Source(str(path), "Kookr tasks", f"kookr {kookr.fingerprint(rows)}", *kookr.read(rows))
+            return Source(str(path), "Kookr tasks", f"kookr {kookr.of_file(rows)}", *kookr.read(rows))
         told = general.of_tree(tree)
         if told is None:
             return Source(str(path), None, unread=("no list in it says name, objective, directory and state",))
@@ -87,7 +87,7 @@ def _database(path: Path) -> Source:
         if kookr.recognised(connection):
             rows, torn, unread = kookr.stored(connection)
             items, left = kookr.read(rows)
-            name = f"kookr {kookr.fingerprint(rows)}"
+            name = f"kookr {kookr.of_store(connection)}"
             return Source(str(path), f"Kookr store, schema {kookr.SCHEMA}", name, items, (*left, *torn), unread)
         told = general.of_tables(connection)
     if told is None:
