@@ -8,7 +8,9 @@ and its place in it: a title is no identity, and neither is a process of many wi
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
+import socket
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +22,6 @@ from tenuto.transports.watched.trees import NODES, Node, NotLooked, Sort, Window
 
 if TYPE_CHECKING:
     from jeepney import Message
-    from jeepney.io.blocking import DBusConnection
 
 ACCESSIBLE: Final = "org.a11y.atspi.Accessible"
 DOCUMENT: Final = "org.a11y.atspi.Document"
@@ -29,7 +30,8 @@ REGISTRY: Final = "org.a11y.atspi.Registry"
 
 #: Roles and states by their numbers in the protocol.
 FRAME: Final = frozenset({23, 69})
-PAGE: Final = frozenset({95, 82})
+WEB: Final = 95
+PAGE: Final = frozenset({WEB, 82})
 BUTTONS: Final = frozenset({43, 62})
 #: Parts of a window that no page stands in.
 NO_PAGE: Final = frozenset({34, 37, 38, 43, 63, 79, 40})
@@ -47,8 +49,8 @@ TIME: Final = 5.0
 APPLICATIONS, WINDOWS, CHROME, BATCH = 64, 64, 2000, 48
 """The most programs, windows of each, nodes of a window around its page, and nodes that are asked at once."""
 
-KEPT: Final = 256
-"""Of how many windows it is remembered where their page stands."""
+SIZE: Final = 64 * 1024 * 1024
+"""The most bytes that one look takes in."""
 
 Place = tuple[str, str]
 
@@ -64,23 +66,28 @@ class AtSpi:
 
     def __init__(self, bus: str | None = None) -> None:
         self._bus = bus
-        self._pages: dict[Place, Place] = {}
 
-    def windows(self) -> Sequence[Window]:
-        """Every window that shows a page."""
+    def windows(self) -> tuple[Sequence[Window], bool]:
+        """Every window that shows a page, once for each page that it shows, and whether these are all."""
         with _Asking(self._bus) as asking:
             found: list[Window] = []
-            for application in asking.children([(REGISTRY, ROOT)])[0][:APPLICATIONS]:
+            applications = asking.children([(REGISTRY, ROOT)])[0]
+            if applications is None:
+                raise NotLooked("the accessibility bus does not say which programs there are")
+            whole = len(applications) <= APPLICATIONS
+            for application in applications[:APPLICATIONS]:
                 pid = asking.pid(application[0])
                 program, began = _process(pid)
-                for frame in self._frames(asking, application):
-                    page = self._page(asking, frame)
-                    url = asking.address(page) if page is not None else None
-                    if page is None or not url:
-                        continue
-                    named = hashlib.sha256(f"{pid} {began} {frame[1]}".encode()).hexdigest()[:12]
-                    found.append(Window(f"w-{named}", url, program, pid, _Page(frame, page)))
-            return found
+                seen, all_of_it = self._of_program(asking, application)
+                if not all_of_it and asking.pid(application[0]) is not None:
+                    whole = False  # what ended meanwhile shows nothing; this one lives
+                for page, url in seen:
+                    known = f"{pid} {began} {page.frame[1]}"
+                    if pid is None or began is None:
+                        known += f" {page.frame[0]}"
+                    named = hashlib.sha256(known.encode()).hexdigest()[:12]
+                    found.append(Window(f"w-{named}", url, program, pid, page))
+            return found, whole
 
     def nodes(self, window: Window, most: int = NODES) -> tuple[Sequence[Node], bool]:
         """Nodes of a window's page, the last ones first."""
@@ -91,45 +98,120 @@ class AtSpi:
             if asking.address(at.page) != window.url:
                 raise NotLooked("the window turned to another page while it was looked at")
             found: list[Node] = []
-            waiting: list[Place] = list(asking.children([at.page])[0])
+            first = asking.children([at.page])[0]
+            whole, waiting = first is not None, list(first or ())
             while waiting and len(found) < most:
                 batch = [waiting.pop() for _ in range(min(BATCH, len(waiting), most - len(found)))]
                 told = asking.told(batch)
                 found += [each[0] for each in told]
                 for _, children in reversed(told):
-                    waiting += children
-            return found, not waiting
+                    whole = whole and children is not None
+                    waiting += children or ()
+            return found, whole and not waiting
+
+    def _of_program(self, asking: _Asking, application: Place) -> tuple[list[tuple[_Page, str]], bool]:
+        """The pages of a program's windows with their addresses, and whether these are all."""
+        children = asking.children([application])[0]
+        if children is None:
+            return [], False
+        whole, children = len(children) <= WINDOWS, children[:WINDOWS]
+        found = []
+        for frame, role in zip(children, asking.roles(children), strict=True):
+            whole = whole and role is not None
+            if role in FRAME:
+                seen, all_of_it = self._of_frame(asking, frame)
+                found += seen
+                whole = whole and all_of_it
+        return found, whole
 
     @staticmethod
-    def _frames(asking: _Asking, application: Place) -> list[Place]:
-        children = asking.children([application])[0][:WINDOWS]
-        roles = asking.roles(children)
-        return [child for child, role in zip(children, roles, strict=True) if role in FRAME]
-
-    def _page(self, asking: _Asking, frame: Place) -> Place | None:
-        """Where the page stands that a window shows: where it stood last, or found by going through the window."""
-        known = self._pages.get(frame)
-        if known is not None and asking.showing([known])[0] and asking.address(known):
-            return known
-        self._pages.pop(frame, None)
-        seen, waiting = 0, [frame]
+    def _of_frame(asking: _Asking, frame: Place) -> tuple[list[tuple[_Page, str]], bool]:
+        """The pages that a window shows, found by going through what stands around them, and whether these are all."""
+        found: list[tuple[_Page, str]] = []
+        whole, seen, waiting = True, 0, [frame]
         while waiting and seen < CHROME:
             batch, waiting = waiting[:BATCH], waiting[BATCH:]
             seen += len(batch)
             roles = asking.roles(batch)
-            pages = [place for place, role in zip(batch, roles, strict=True) if role in PAGE]
-            for page, shows in zip(pages, asking.showing(pages), strict=True):
-                if shows and asking.address(page):
-                    self._pages[frame] = page
-                    while len(self._pages) > KEPT:
-                        del self._pages[next(iter(self._pages))]
-                    return page
+            whole = whole and None not in roles
+            pages = [(place, role) for place, role in zip(batch, roles, strict=True) if role in PAGE]
+            for (page, role), shows in zip(pages, asking.showing([place for place, _ in pages]), strict=True):
+                url = asking.address(page) if shows is not False else None
+                if url and shows:
+                    found.append((_Page(frame, page), url))
+                elif shows is None or (shows and role == WEB and url is None):
+                    whole = False
             inner = [
                 place for place, role in zip(batch, roles, strict=True) if role not in PAGE and role not in NO_PAGE
             ]
             for children in asking.children(inner):
-                waiting += children
-        return None
+                whole = whole and children is not None
+                waiting += children or ()
+        return found, whole and not waiting
+
+
+class _Line:
+    """One connection to a bus, everything of it until one moment. Raises TimeoutError, OSError, and what jeepney does.
+
+    Ours and not jeepney's own, whose first word to the bus waits for ever, and whose waiting begins anew with whatever
+    comes in.
+    """
+
+    def __init__(self, jeepney: Any, address: str, until: float) -> None:
+        from jeepney.bus import get_bus
+        from jeepney.io.blocking import prep_socket
+
+        self._jeepney = jeepney
+        self._until = until
+        self._left(until)
+        self._socket: socket.socket = prep_socket(get_bus(address), timeout=min(ANSWER, self._left(until)))
+        self._parser = jeepney.Parser()
+        self._numbers = itertools.count(1)
+        self._taken = 0
+        try:
+            hello = self.send(jeepney.message_bus.Hello())
+            until = time.monotonic() + ANSWER
+            while self.reply_to(self.receive(until)) != hello:
+                pass
+        except BaseException:
+            self.close()
+            raise
+
+    def _left(self, until: float) -> float:
+        left = min(until, self._until) - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("it does not answer in time")
+        return left
+
+    def send(self, message: Message) -> int:
+        """Send it; its number."""
+        number = next(self._numbers)
+        self._socket.settimeout(self._left(self._until))
+        self._socket.sendall(message.serialise(serial=number))
+        return number
+
+    def receive(self, until: float) -> Message:
+        """The next message, if it is here by then; whatever else comes in meanwhile."""
+        while True:
+            left = self._left(until)
+            message: Message | None = self._parser.get_next_message()
+            if message is not None:
+                return message
+            self._socket.settimeout(left)
+            data = self._socket.recv(65536)
+            self._taken += len(data)
+            if not data:
+                raise ConnectionResetError("it hung up")
+            if self._taken > SIZE:
+                raise ConnectionAbortedError("it says more than is listened to")
+            self._parser.add_data(data)
+
+    def reply_to(self, message: Message) -> int:
+        """The number of what a message answers; -1 for one that is no answer."""
+        return int(message.header.fields.get(self._jeepney.HeaderFields.reply_serial, -1))
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 class _Asking:
@@ -138,7 +220,6 @@ class _Asking:
     def __init__(self, bus: str | None) -> None:
         try:
             import jeepney
-            from jeepney.io import blocking
         except ImportError:
             raise NotLooked("jeepney is not installed", "pip install 'tenuto[accessibility]'") from None
         self._jeepney = jeepney
@@ -147,14 +228,20 @@ class _Asking:
         if not session:
             raise NotLooked("this process has no session bus", "start the supervisor in the desktop's own session")
         try:
-            with blocking.open_dbus_connection(session) as first:
+            self._line = _Line(jeepney, session, self._until)
+            try:
                 asked = self._message("org.a11y.Bus", "/org/a11y/bus", "org.a11y.Bus", "GetAddress")
-                answer = first.send_and_get_reply(asked, timeout=ANSWER)
-            if answer.header.message_type is not jeepney.MessageType.method_return:
+                (answer,) = self._ask([asked])
+            finally:
+                self._line.close()
+            if answer is None:
                 raise NotLooked("no accessibility bus runs in this session", "start at-spi-bus-launcher")
-            self._line: DBusConnection = blocking.open_dbus_connection(str(answer.body[0]))
-        except (OSError, TimeoutError, ValueError, EOFError) as fault:
-            raise NotLooked(f"the accessibility bus cannot be reached: {fault}"[:200]) from None
+            self._line = _Line(jeepney, str(answer[0]), self._until)
+        except NotLooked:
+            raise
+        except Exception as fault:  # noqa: BLE001 - an address that is none, an answer that is none
+            said = str(fault) or type(fault).__name__
+            raise NotLooked(f"the accessibility bus cannot be reached: {said}"[:200]) from None
 
     def __enter__(self) -> _Asking:
         return self
@@ -171,14 +258,12 @@ class _Asking:
         numbers: dict[int, int] = {}
         try:
             for place, message in enumerate(messages):
-                number = next(self._line.outgoing_serial)
-                numbers[number] = place
-                self._line.send(message, serial=number)
+                numbers[self._line.send(message)] = place
             answers: list[Any] = [None] * len(numbers)
-            until = min(time.monotonic() + ANSWER, self._until)
+            until = time.monotonic() + ANSWER
             while numbers:
-                message = self._line.receive(timeout=max(until - time.monotonic(), 0))
-                at = numbers.pop(message.header.fields.get(self._jeepney.HeaderFields.reply_serial, -1), None)
+                message = self._line.receive(until)
+                at = numbers.pop(self._line.reply_to(message), None)
                 if at is not None and message.header.message_type is self._jeepney.MessageType.method_return:
                     answers[at] = message.body
         except TimeoutError:
@@ -190,19 +275,19 @@ class _Asking:
     def _of_each(self, places: Sequence[Place], method: str) -> list[Any]:
         return self._ask(self._message(to, path, ACCESSIBLE, method) for to, path in places)
 
-    def children(self, places: Sequence[Place]) -> list[list[Place]]:
-        """The children of each; none of what is gone."""
+    def children(self, places: Sequence[Place]) -> list[list[Place] | None]:
+        """The children of each; None of what does not tell them."""
         found = self._of_each(places, "GetChildren")
-        return [[(str(to), str(path)) for to, path in each[0]] if each else [] for each in found]
+        return [[(str(to), str(path)) for to, path in each[0]] if each else None for each in found]
 
-    def roles(self, places: Sequence[Place]) -> list[int]:
-        return [int(each[0]) if each else -1 for each in self._of_each(places, "GetRole")]
+    def roles(self, places: Sequence[Place]) -> list[int | None]:
+        return [int(each[0]) if each else None for each in self._of_each(places, "GetRole")]
 
-    def showing(self, places: Sequence[Place]) -> list[bool]:
-        return [_has(each[0] if each else (), SHOWING) for each in self._of_each(places, "GetState")]
+    def showing(self, places: Sequence[Place]) -> list[bool | None]:
+        return [_has(each[0], SHOWING) if each else None for each in self._of_each(places, "GetState")]
 
-    def told(self, places: Sequence[Place]) -> list[tuple[Node, list[Place]]]:
-        """Each as a node, with its children."""
+    def told(self, places: Sequence[Place]) -> list[tuple[Node, list[Place] | None]]:
+        """Each as a node, with its children; None for these where it does not tell everything of itself."""
         questions = []
         for to, path in places:
             questions += [self._message(to, path, ACCESSIBLE, each) for each in ("GetRole", "GetState", "GetChildren")]
@@ -220,14 +305,16 @@ class _Asking:
                 shown=_has(bits, SHOWING),
                 print=f"{number} {_has(bits, BUSY)} {_has(bits, ENABLED)} {called}",
             )
-            told.append((node, [(str(to), str(path)) for to, path in children[0]] if children else []))
+            known = role and states and children and (name or number not in BUTTONS)
+            told.append((node, [(str(to), str(path)) for to, path in children[0]] if known else None))
         return told
 
     def address(self, page: Place) -> str | None:
-        """The address of a document, as its browser tells it; None where it tells none."""
+        """The address of a document, as its browser tells it; empty where it has none, None where it tells nothing."""
         to, path = page
         asked = [self._message(to, path, DOCUMENT, "GetAttributeValue", name) for name in ADDRESSES]
-        return next((str(each[0]) for each in self._ask(asked) if each and each[0]), None)
+        told = [str(each[0]) for each in self._ask(asked) if each]
+        return next((each for each in told if each), "" if told else None)
 
     def pid(self, to: str) -> int | None:
         bus = "org.freedesktop.DBus"

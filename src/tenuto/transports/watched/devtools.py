@@ -26,7 +26,7 @@ from tenuto.model.tools import Defect, Flaw, ToolBinding
 from tenuto.model.watched import ShownPage, WatchedFacts
 from tenuto.ports import Clock
 from tenuto.transports import glimpse
-from tenuto.transports.watched.accessibility import ProfileOf, chosen
+from tenuto.transports.watched.accessibility import ProfileOf, chosen, unseen
 
 SOURCE: Final = "devtools"
 ANSWER: Final = 10.0
@@ -176,9 +176,9 @@ class DevToolsWitness:
             async with asyncio.timeout(self._timeout.total_seconds()), self._one:
                 facts = await self._looked(binding)
         except Mistake as mistake:
-            facts = _unseen(binding, mistake.message)
+            facts = unseen(binding, mistake.message)
         except (TimeoutError, OSError, WebSocketException, KeyError, TypeError, ValueError) as fault:
-            facts = _unseen(binding, f"the tab does not answer: {type(fault).__name__}")
+            facts = unseen(binding, f"the tab does not answer: {type(fault).__name__}")
         return Observation(SOURCE, Rank.OUTSIDE, binding.subject, self._clock.now(), facts)
 
     async def shown(self) -> tuple[ShownPage, ...]:
@@ -201,12 +201,13 @@ class DevToolsWitness:
     async def _looked(self, binding: ToolBinding) -> WatchedFacts:
         page = binding.page
         if page is None:
-            return _unseen(binding, "that names no page")
-        listed = {str(tab["id"])[:64]: tab for tab in await self._listed()}
-        found = chosen(binding, page, [(name, str(tab["url"])) for name, tab in listed.items()])
-        if isinstance(found, WatchedFacts):
-            return found
-        tab = await self._tab(found, str(listed[found]["webSocketDebuggerUrl"]))
+            return unseen(binding, "that names no page")
+        listed = [(str(tab["id"])[:64], tab) for tab in await self._listed()]
+        place = chosen(binding, page, [(name, str(tab["url"])) for name, tab in listed])
+        if isinstance(place, WatchedFacts):
+            return place
+        found = listed[place][0]
+        tab = await self._tab(found, str(listed[place][1]["webSocketDebuggerUrl"]))
         if tab.crashed:
             return WatchedFacts(binding, True, found, defects=(Defect(Flaw.UNREADABLE, "its tab has crashed"),))
         profile = self._profile_of(page.url)
@@ -247,7 +248,3 @@ class DevToolsWitness:
         while len(self._tabs) > TABS:
             await self._tabs.pop(next(iter(self._tabs))).close()
         return known
-
-
-def _unseen(binding: ToolBinding, why: str) -> WatchedFacts:
-    return WatchedFacts(binding, shown=None, defects=(Defect(Flaw.UNREADABLE, why[:300]),))

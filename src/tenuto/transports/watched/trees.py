@@ -58,8 +58,8 @@ class Window:
 class Trees(Protocol):
     """A system's accessibility trees. Both methods may block, and are bounded in nodes and time."""
 
-    def windows(self) -> Sequence[Window]:
-        """Every window that shows a page. Raises NotLooked."""
+    def windows(self) -> tuple[Sequence[Window], bool]:
+        """Every window that shows a page, once for each page, and whether these are all. Raises NotLooked."""
         ...
 
     def nodes(self, window: Window, most: int) -> tuple[Sequence[Node], bool]:

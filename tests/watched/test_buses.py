@@ -1,0 +1,337 @@
+"""The accessibility bus that does not answer, refuses or drowns what asks it: over a stub bus, without a desktop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenuto.model.evidence import Observation
+from tenuto.model.faults import Mistake
+from tenuto.model.tools import Flaw, ToolBinding
+from tenuto.model.watched import WatchedFacts
+from tenuto.transports.watched import atspi
+from tenuto.transports.watched.accessibility import AccessibilityWitness, bare
+from tenuto.transports.watched.atspi import AtSpi
+from tenuto.transports.watched.trees import Node, NotLooked, Window
+
+jeepney = pytest.importorskip("jeepney")
+
+URL = "https://chatgpt.com/c/1"
+PATIENCE = 120.0
+
+pytestmark = pytest.mark.timeout(600)
+
+
+class Now:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+# -- a bus that authenticates and then does what it is told
+
+
+@contextlib.contextmanager
+def bus(at: Path, after: Callable[[socket.socket, bytes], None]) -> Iterator[str]:
+    """A bus whose every connection is handed on once it is authenticated, with what came in already."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(at))
+        listening.listen(8)
+
+        def serve() -> None:
+            while True:
+                try:
+                    line, _ = listening.accept()
+                except OSError:
+                    return
+                threading.Thread(target=one, args=(line,), daemon=True).start()
+
+        def one(line: socket.socket) -> None:
+            with line, contextlib.suppress(OSError):
+                said = b""
+                while b"BEGIN\r\n" not in said:
+                    more = line.recv(4096)
+                    if not more:
+                        return
+                    said += more
+                    if b"AUTH" in more:
+                        line.sendall(b"OK 1234deadbeef\r\n")
+                after(line, said.partition(b"BEGIN\r\n")[2])
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"unix:path={at}"
+        with contextlib.suppress(OSError):
+            listening.shutdown(socket.SHUT_RDWR)
+    thread.join(PATIENCE)
+
+
+def silent(line: socket.socket, _said: bytes) -> None:
+    while line.recv(4096):
+        pass
+
+
+def chatter(line: socket.socket, _said: bytes) -> None:
+    """Signals without an end, and never an answer."""
+    number = 1
+    while True:
+        signal = jeepney.new_signal(jeepney.DBusAddress("/x", interface="x.y"), "Moved")
+        line.sendall(signal.serialise(serial=number))
+        number += 1
+
+
+def endless(line: socket.socket, _said: bytes) -> None:
+    """One message that goes on and on."""
+    signal = jeepney.new_signal(jeepney.DBusAddress("/x", interface="x.y"), "Moved", "s", ("x" * 100_000_000,))
+    line.sendall(signal.serialise(serial=1))
+    silent(line, b"")
+
+
+@pytest.mark.parametrize("after", [silent, chatter, endless], ids=["silent", "chatter", "endless"])
+def test_a_bus_that_never_says_hello_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: Callable[[socket.socket, bytes], None]
+) -> None:
+    monkeypatch.setattr(atspi, "ANSWER", 0.3)
+    monkeypatch.setattr(atspi, "SIZE", 1_000_000)
+    with bus(tmp_path / "bus", after) as address:
+        ended = threading.Event()
+        said: list[str] = []
+
+        def look() -> None:
+            with pytest.raises(NotLooked) as why:
+                AtSpi(address).windows()
+            said.append(str(why.value))
+            ended.set()
+
+        threading.Thread(target=look, daemon=True).start()
+        if not ended.wait(PATIENCE):
+            raise TimeoutError("the look goes on without an end")
+        assert "cannot be reached" in said[0]
+
+
+# -- a tree that refuses, and one that is too large
+
+
+class Asking:
+    """What a bus would answer: every place with its role, its children (None: it refuses), and its address."""
+
+    def __init__(self, places: Mapping[str, tuple[int | None, Sequence[str] | None, str | None]]) -> None:
+        self.places = places
+        self.gone: set[str] = set()
+        self.pids: dict[str, int | None] = {}
+
+    def __enter__(self) -> Asking:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def _message(self, to: str, path: str, _face: str, method: str, *given: str) -> Any:
+        return to, path, method, given
+
+    def _ask(self, questions: Sequence[Any]) -> list[Any]:
+        return [self.answer(*question) for question in questions]
+
+    def answer(self, to: str, path: str, method: str, given: Sequence[str]) -> Any:
+        if method == "GetConnectionUnixProcessID":
+            return None if given[0] in self.gone else (self.pids.get(given[0], 7),)
+        if path not in self.places:
+            return None
+        role, children, url = self.places[path]
+        match method:
+            case "GetRole":
+                return None if role is None else (role,)
+            case "GetState":
+                return ([(1 << atspi.ENABLED) | (1 << atspi.SENSITIVE) | (1 << atspi.SHOWING)],)
+            case "GetChildren":
+                return None if children is None else ([(f":{to[1:]}" if to[0] == ":" else ":1", x) for x in children],)
+            case "GetAttributeValue":
+                return None if url is None else (url,)
+            case _:
+                return (("s", "Send prompt"),)
+
+
+PAGES: dict[str, tuple[int | None, Sequence[str] | None, str | None]] = {
+    atspi.ROOT: (75, ["/app"], None),
+    "/app": (75, ["/frame"], None),
+    "/frame": (23, ["/tabs", "/page"], None),
+    "/tabs": (39, [], None),
+    "/page": (95, ["/send", "/main"], URL),
+    "/send": (43, [], None),
+    "/main": (85, [], None),
+}
+
+
+@pytest.fixture
+def tree(monkeypatch: pytest.MonkeyPatch) -> Asking:
+    made = Asking(dict(PAGES))
+
+    class Over(atspi._Asking):
+        def __init__(self, _bus: str | None) -> None:
+            pass
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def _message(self, *given: Any) -> Any:
+            return made._message(*given)
+
+        def _ask(self, messages: Any) -> list[Any]:
+            return made._ask(messages)
+
+    monkeypatch.setattr(atspi, "_Asking", Over)
+    return made
+
+
+async def seen(url: str = URL, profile: Mapping[str, Any] | None = None) -> WatchedFacts:
+    look: Observation = await AccessibilityWitness("desk", AtSpi(), Now(), lambda _url: profile).look(
+        ToolBinding("desk", url)
+    )
+    assert isinstance(look.facts, WatchedFacts)
+    return look.facts
+
+
+def test_a_part_that_refuses_to_tell_its_own_is_no_leaf(tree: Asking) -> None:
+    trees = AtSpi()
+    (window,), whole = trees.windows()
+    assert whole
+    assert trees.nodes(window)[1]
+    for part in ("/main", "/page"):
+        for refused in ((None, None), (85, None), (None, [])):
+            if part == "/page" and refused[1] is not None:
+                continue
+            tree.places = {**PAGES, part: (refused[0], refused[1], PAGES[part][2])}
+            nodes, whole = trees.nodes(window)
+            assert not whole
+            assert len(nodes) == (2 if part == "/main" else 0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "to", "places"),
+    [
+        (None, 0, {"/app": (75, None, None)}),
+        (None, 0, {"/frame": (None, [], None)}),
+        (None, 0, {"/frame": (23, None, None)}),
+        (None, 0, {"/tabs": (39, None, None)}),
+        (None, 0, {"/page": (95, [], None)}),
+        ("APPLICATIONS", 0, {}),
+        ("WINDOWS", 0, {}),
+        ("CHROME", 1, {}),
+    ],
+)
+async def test_what_was_not_asked_or_does_not_tell_is_no_absence(
+    tree: Asking, monkeypatch: pytest.MonkeyPatch, limit: str | None, to: int, places: Mapping[str, Any]
+) -> None:
+    elsewhere = "https://chatgpt.com/c/2"
+    assert (await seen(elsewhere)).shown is False
+    if limit is not None:
+        monkeypatch.setattr(atspi, limit, to)
+        monkeypatch.setattr(atspi, "BATCH", 1)
+    tree.places = {**PAGES, **places}
+    facts = await seen(elsewhere)
+    assert facts.shown is None
+    assert [defect.flaw for defect in facts.defects] == [Flaw.UNREADABLE]
+    if limit is None and "/app" in places:
+        tree.gone.add(":1")
+        assert (await seen(elsewhere)).shown is False, "a program that ended shows nothing"
+
+
+async def test_a_window_of_two_pages_shows_both(tree: Asking) -> None:
+    other = "https://chatgpt.com/c/2"
+    tree.places = {**PAGES, "/frame": (23, ["/page", "/beside"], None), "/beside": (95, [], other)}
+    one, two = await seen(), await seen(other)
+    assert one.shown is two.shown is True
+    assert one.window == two.window
+    tree.places = {**tree.places, "/beside": (95, [], URL)}
+    assert [defect.flaw for defect in (await seen()).defects] == [Flaw.DUPLICATED]
+
+
+def test_windows_of_processes_nobody_knows_are_told_apart_by_their_names_on_the_bus(
+    tree: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = ([(":1", "/app"), (":2", "/app")],)
+    plain = tree.answer
+
+    def answer(to: str, path: str, method: str, given: Sequence[str]) -> Any:
+        if path == atspi.ROOT and method == "GetChildren":
+            return both
+        return None if method == "GetConnectionUnixProcessID" else plain(to, path, method, given)
+
+    monkeypatch.setattr(tree, "answer", answer)
+    windows, _ = AtSpi().windows()
+    assert len({window.id for window in windows}) == len(windows) == 2
+
+
+# -- whatever goes wrong
+
+
+@pytest.mark.parametrize("wrong", [ValueError("x"), AttributeError("x"), RecursionError(), Mistake("no such profile")])
+async def test_nothing_escapes_a_look(wrong: Exception) -> None:
+    class Broken:
+        def windows(self) -> tuple[Sequence[Window], bool]:
+            raise wrong
+
+        def nodes(self, window: Window, most: int) -> tuple[Sequence[Node], bool]:
+            raise wrong
+
+    by = AccessibilityWitness("desk", Broken(), Now(), lambda _url: None)
+    facts = (await by.look(ToolBinding("desk", URL))).facts
+    assert isinstance(facts, WatchedFacts)
+    assert facts.shown is None
+    said = "no such profile" if isinstance(wrong, Mistake) else type(wrong).__name__
+    assert said in facts.defects[0].why
+    with pytest.raises(Mistake):
+        await by.shown()
+
+
+async def test_many_looks_that_wait_keep_no_other_work_waiting() -> None:
+    held, entered = threading.Event(), threading.Event()
+
+    class Held:
+        def windows(self) -> tuple[Sequence[Window], bool]:
+            entered.set()
+            if not held.wait(PATIENCE):
+                raise TimeoutError("nobody let go")
+            return [], True
+
+        def nodes(self, window: Window, most: int) -> tuple[Sequence[Node], bool]:
+            return [], True
+
+    by = AccessibilityWitness("desk", Held(), Now(), lambda _url: None)
+    by._timeout *= 100
+    looks = [asyncio.create_task(by.look(ToolBinding("desk", f"{URL}{n}"))) for n in range(40)]
+    try:
+        async with asyncio.timeout(PATIENCE):
+            assert await asyncio.to_thread(entered.wait, PATIENCE)
+            assert await asyncio.to_thread(lambda: True)
+            assert not any(look.done() for look in looks)
+    finally:
+        held.set()
+    for look in looks:
+        facts = (await look).facts
+        assert isinstance(facts, WatchedFacts)
+        assert facts.shown is False
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "same"),
+    [
+        ("https://a.example/c/1/", "https://a.example/c/1#end", True),
+        ("https://a.example/#/c/1", "https://a.example/#/c/2", False),
+        ("https://a.example/#!c/1", "https://a.example/", False),
+        ("https://a.example/c/1/?x=1", "https://a.example/c/1?x=1", True),
+        ("https://a.example/c?x=/", "https://a.example/c?x=", False),
+    ],
+)
+def test_which_addresses_are_the_same(one: str, two: str, same: bool) -> None:
+    assert (bare(one) == bare(two)) is same
