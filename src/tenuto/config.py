@@ -31,7 +31,7 @@ SERVER = "postgresql://"
 _API = re.compile(
     r"https://[A-Za-z0-9.-]{1,253}(:\d{1,5})?(/[\w./-]*)?|http://(127\.0\.0\.1|\[::1\]|localhost)(:\d{1,5})?(/[\w./-]*)?"
 )
-_BUS = re.compile(r"unix:(?:path|abstract)=[\w./=,:-]{1,300}")
+_BUS = re.compile(r"unix:(?:path|abstract)=[\w./:-]{1,300}")
 _LISTENS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):[0-9]{1,5}")
 _MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,200}")
 _PASSWORD = re.compile(r"^(\w+://[^:/?#@]*):[^/?#]*@")
@@ -305,7 +305,7 @@ def _page_witnesses(given: object) -> Mapping[str, PageWitnessAt]:
             raise Mistake("a page witness's name has up to 40 letters, digits, dots and dashes", field="page_witnesses")
         kind, _, where = told.partition(":") if isinstance(told, str) else ("", "", "")
         good = (kind == "accessibility" and (not where or _BUS.fullmatch(where))) or (
-            kind == "devtools" and _LISTENS.fullmatch(where)
+            kind == "devtools" and _LISTENS.fullmatch(where) and 0 < int(where.rpartition(":")[2]) < 65536
         )
         if not good:
             raise Mistake(

@@ -140,9 +140,9 @@ def test_what_lets_a_page_or_a_session_go_is_named_by_what_it_is() -> None:
         assert said.mend.endswith(f"or: tenuto {mend} {both.task.id}")
     pages = tuple(ToolBinding("desk", f"{URL}{number}") for number in range(supervision.BINDINGS))
     sessions = tuple(ToolBinding("local", f"s_{number:024x}") for number in range(supervision.BINDINGS))
-    for tools, mends in ((pages, {"page unwatch"}), (sessions, {"tool unbind"}),
+    for bound, mends in ((pages, {"page unwatch"}), (sessions, {"tool unbind"}),
                          ((pages[0], *sessions[1:]), {"page unwatch", "tool unbind"})):  # fmt: skip
-        full = supervision.bind(b.with_task(DUE, tools=tools), "desk", f"{URL}9", "me", b.NOW, b.new)
+        full = supervision.bind(b.with_task(DUE, tools=bound), "desk", f"{URL}9", "me", b.NOW, b.new)
         assert isinstance(full, Because)
         assert {mend for mend in ("page unwatch", "tool unbind") if mend in full.change} == mends
 

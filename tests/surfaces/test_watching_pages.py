@@ -120,6 +120,17 @@ async def test_only_what_there_is_can_be_watched(it: World) -> None:
     for wrong in ({"url": "file:///etc/passwd"}, {"url": "https://a b"}, {"url": URL, "window": "a window"}):
         with pytest.raises(Mistake):
             await call(it, "page.watch", task=task, by="desk", **wrong)
+    for secret in (
+        "https://sam:hush@chat.example/c/1",
+        "http://sam@chat.example",
+        "https:///sam:hush@chat.example?a=1",
+    ):
+        with pytest.raises(Mistake, match="leave out") as told:
+            await call(it, "page.watch", task=task, by="desk", url=secret)
+        assert (told.value.field, "hush" in str(told.value)) == ("url", False)
+    for plain in ("https://chat.example/@sam", "https://chat.example/c/1?to=sam@example.org", "https://chat.example#@"):
+        await call(it, "page.watch", task=task, by="desk", url=plain)
+    await call(it, "page.unwatch", task=task)
     with pytest.raises(Mistake, match="its witness"):
         await call(it, "page.unwatch", task=task, url=URL)
     listed = await call(it, "page.list")
@@ -131,9 +142,18 @@ async def test_only_what_there_is_can_be_watched(it: World) -> None:
     [
         ("accessibility", True),
         ("accessibility:unix:path=/run/user/1000/bus", True),
+        ("accessibility:unix:abstract=/tmp/.bus:0", True),
         ("accessibility:tcp:host=example.org", False),
+        ("accessibility:unix:path=/run/bus,guid=0", False),
+        ("accessibility:unix:path=/run/bus,unix:path=/run/other", False),
+        ("accessibility:unix:path=/run=bus", False),
+        ("accessibility:unix:path=", False),
         ("devtools:127.0.0.1:9222", True),
         ("devtools:localhost:9222", True),
+        ("devtools:[::1]:65535", True),
+        ("devtools:127.0.0.1:65536", False),
+        ("devtools:127.0.0.1:99999", False),
+        ("devtools:127.0.0.1:0", False),
         ("devtools:example.org:9222", False),
         ("devtools", False),
         ("browser", False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -180,7 +181,13 @@ async def _pages(desk: Desk, caller: Caller, params: Params, key: str | None) ->
     return present.pages_shown(*await desk.supervision.shown())
 
 
+#: An address with a name or a password before its host, as a browser would read it.
+_USERINFO = re.compile(r"https?:[/\\]*[^/\\?#]*@")
+
+
 async def _watch(desk: Desk, caller: Caller, params: Watched, key: str | None) -> Answer:
+    if _USERINFO.match(params.url):
+        raise Mistake("an address is kept and shown: leave out the name and the password before its @", field="url")
     task_id, page = desk.task_id(params.task), PageName(params.url, params.window)
     return present.done("page.watch", await desk.supervision.watch_page(caller, task_id, params.by, page, key))
 
