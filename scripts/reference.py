@@ -27,7 +27,7 @@ from sqlalchemy import CheckConstraint
 from tenuto.model.evidence import Asking, Ending, Hindered, Rank
 from tenuto.model.fact import FactKind
 from tenuto.model.ids import AttemptId, CommandId, RunId, TaskId
-from tenuto.model.policy import POLICY, Policy
+from tenuto.model.policy import LONGEST, POLICY, SHORTEST, Policy
 from tenuto.store import tables
 from tenuto.transports import wire as frames
 
@@ -142,11 +142,15 @@ def functions(text: str) -> set[str]:
 def policy(words: Words) -> list[str]:
     names = [field.name for field in fields(Policy)]
     compared("policy", words, names)
+    least = ", ".join(f"`{name}` {time.total_seconds():g}" for name, time in SHORTEST.items())
     page = opened("Policy numbers", "policy.toml")
     page += [
         "A run keeps the numbers it began with. `[policy]` in the [configuration](config.md) sets those of new runs,",
         "`tenuto policy set` those of one run; `tenuto policy show` says where each comes from. Durations are given in",
-        "seconds. A number that is *not yet* in force is one that no code reads: it bounds what is still to be built.",
+        f"seconds, {LONGEST.days // 365} years at most; some have a least length, below which they would stop the work",
+        f"or make a storm of it: {least}.",
+        "Counts go up to 2^53. A number that is *not yet* in force is one that no code reads: it bounds what is still",
+        "to be built.",
         "",
     ]
     sources = [text for path, text in modules() if path.startswith(("core/", "engine/"))]

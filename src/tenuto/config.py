@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tenuto.model.faults import Mistake
 from tenuto.model.limit import Quiet
-from tenuto.model.policy import KEEPING, POLICY, Keeping, Policy
+from tenuto.model.policy import KEEPING, POLICY, Keeping, Policy, number
 
 SOCKET_BYTES = 100
 SIZE = 1024 * 1024
@@ -509,11 +509,5 @@ def _number(name: str, now: object, value: object) -> object:
     if isinstance(now, tuple):
         if not isinstance(value, list) or not value:
             raise Mistake(f"{name} is a list of seconds", field=name)
-        return tuple(_number(name, timedelta(), each) for each in value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise Mistake(f"{name} must be a number that is not negative", field=name)
-    if isinstance(now, timedelta) or name.replace("-", "_") in ("max_live", "run_live"):
-        return timedelta(seconds=value)
-    if not isinstance(value, int) and not value.is_integer():
-        raise Mistake(f"{name} must be a whole number", field=name)
-    return int(value)
+        return tuple(number(name, timedelta(), each) for each in value)
+    return number(name, now, value)

@@ -19,6 +19,7 @@ from tenuto.model.command import Command
 from tenuto.model.decision import Rung
 from tenuto.model.fact import FactKind
 from tenuto.model.ids import RunId, TaskId
+from tenuto.model.policy import LONGEST
 from tenuto.model.work import WaitKind, Wake, WakeKind
 from tenuto.ports import Turn
 
@@ -169,6 +170,16 @@ async def test_questions_asked_twice_and_soon_again_come_to_one(at: Listening) -
     await at.man.round()
     assert len(at.facts(FactKind.RUN_DEAD_MAN)) == 1
     assert at.facts(FactKind.RUN_DEAD_MAN_REFUSED)[-1]["why"] == "it was granted not long ago"
+
+
+async def test_the_longest_time_between_two_grants_is_reckoned_with(at: Listening) -> None:
+    await at.switch(**{"dead-man-apart": LONGEST.total_seconds()})
+    await silent(at)
+    await at.rounds()
+    for _ in range(2):
+        at.man.asked(NAME, at.run)
+        await at.man.round()
+    assert len(at.facts(FactKind.RUN_DEAD_MAN)) == 1
 
 
 async def test_off_changes_nothing(at: Listening) -> None:

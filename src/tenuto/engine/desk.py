@@ -38,7 +38,7 @@ from tenuto.model.ids import CommandId, RunId, TaskId, TextId, WaitId, WakeId
 from tenuto.model.lifecycle import RunState, TaskState
 from tenuto.model.message import MessagePolicy
 from tenuto.model.permission import Verdict
-from tenuto.model.policy import KEEPING, POLICY, Keeping, Policy
+from tenuto.model.policy import KEEPING, POLICY, Keeping, Policy, number
 from tenuto.model.snapshot import Leadership, Role, Snapshot, Token
 from tenuto.model.work import (
     HUMAN_WAITS,
@@ -78,7 +78,6 @@ class Order:
 
 #: Caps that may be taken off again, and the word for it.
 CAPS = frozenset(name for name in Policy.__dataclass_fields__ if name.startswith(("max_", "run_")))
-LASTING = frozenset({"max_live", "run_live"})
 TASK_CAPS = ("max-attempts", "max-live", "max-tokens", "max-cost")
 NO_CAP = "none"
 
@@ -213,11 +212,7 @@ class Desk(Writing):
             if value is None and name in CAPS:
                 made[name] = None
                 continue
-            if value is None or isinstance(value, bool) or value < 0:
-                raise Mistake(f"{name} must be a number that is not negative", field=name)
-            now = getattr(policy, name)
-            lasts = isinstance(now, timedelta) or name in LASTING
-            made[name] = timedelta(seconds=value) if lasts else int(value)
+            made[name] = number(name, getattr(POLICY, name), value)
         return replace(policy, **made)  # type: ignore[arg-type]
 
     async def spawn(self, caller: Caller, asked: Spawn, key: str | None) -> Done:
@@ -599,11 +594,11 @@ class Desk(Writing):
             return None
         if name == "max-live":
             try:
-                return timedelta(seconds=float(value))
-            except (ValueError, OverflowError):
+                return number(name, timedelta(), float(value))
+            except ValueError:
                 raise Mistake(f"{name} is a duration in seconds", field=name) from None
         most = 1_000_000 if name == "max-attempts" else 10**15
-        if not value.isdigit() or not 1 <= int(value) <= most:
+        if not value.isdecimal() or len(value) > len(str(most)) or not 1 <= int(value) <= most:
             raise Mistake(f"{name} is a whole number from 1 to {most}", field=name)
         return int(value)
 

@@ -7,8 +7,12 @@ sizes are bytes. `POLICY` holds the defaults; configuration and `tenuto policy s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
+
+from tenuto.model.faults import Mistake
 
 S = timedelta(seconds=1)
 MIN = timedelta(minutes=1)
@@ -104,3 +108,39 @@ class Keeping:
 
 
 KEEPING = Keeping()
+
+LONGEST: Final = timedelta(days=36_500)
+"""No time is longer: a moment that far from now, either way, is one that clocks and databases can still tell."""
+
+MOST: Final = 2**53
+"""No count is larger: the whole numbers that JSON carries exactly."""
+
+SHORTEST: Final[Mapping[str, timedelta]] = {
+    "turn_limit": S,
+    "dead_man_ask": S,
+    "retry_unsent": S / 10,
+    "limit_unknown": S / 10,
+    "overload_retry": S / 10,
+}
+"""What nothing works with in less: no turn would get anywhere, no extension would listen, or tries would be a storm."""
+
+_LASTING = frozenset({"max_live", "run_live"})
+
+
+def number(name: str, now: object, value: object) -> int | timedelta:
+    """What a number becomes that is `now` of one kind and is given as `value`, durations in seconds.
+
+    Raises Mistake, which names the field and its bounds, for anything that cannot be.
+    """
+    known = name.replace("-", "_")
+    lasts = isinstance(now, timedelta) or known in _LASTING
+    least = SHORTEST.get(known, timedelta()).total_seconds()
+    most = int(LONGEST.total_seconds()) if lasts else MOST
+    # What is no number at all (NaN) is not between the two either.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise Mistake(f"{name} must be a number{' of seconds' if lasts else ''} from {least:g} to {most}", field=name)
+    if lasts:
+        return timedelta(seconds=value)
+    if value != int(value):
+        raise Mistake(f"{name} must be a whole number", field=name)
+    return int(value)
