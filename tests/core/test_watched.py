@@ -11,7 +11,7 @@ from tests.support import builders as b
 
 from tenuto.core import classify, decide, reconcile, signs, supervision, trust
 from tenuto.model.decision import Because, Continue, Rung
-from tenuto.model.evidence import Observation, Rank
+from tenuto.model.evidence import Observation, Rank, Sighting
 from tenuto.model.reconciliation import Flawed
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import Defect, Flaw, PageName, ToolBinding
@@ -153,6 +153,19 @@ def test_what_was_seen_of_a_page_that_is_not_watched_any_more_says_nothing() -> 
     assert "generating" not in classify.of(b.see(kept), b.NOW - b.MIN, b.NOW).signs
     still = b.with_task(kept, tools=(PAGE,))
     assert classify.of(b.see(still), b.NOW - b.MIN, b.NOW).is_("generating")
+
+
+def test_that_no_window_shows_a_page_any_more_is_kept_and_judges_nothing() -> None:
+    kept = replace(DUE, sightings=(b.settled(DUE, watched(generating=True)).one(Sighting),))
+    gone = replace(watched(shown=False, window=None), seen_at=b.NOW + b.S)
+    row = b.settled(kept, gone).one(Sighting)
+    assert row.facts == (("shown", "false"),)
+    known = replace(kept, sightings=(*kept.sightings, row))
+    assert b.settled(known, replace(gone, seen_at=b.NOW + b.MIN)).nothing
+    assert not classify.of(b.see(known), b.NOW - b.MIN, b.NOW + b.S).is_("generating")
+    assert not {"shown"} & set(classify.of(b.see(DUE, watched(shown=False)), b.NOW - b.MIN, b.NOW).signs)
+    back = b.settled(known, replace(watched(), seen_at=b.NOW + 2 * b.S)).one(Sighting)
+    assert back.facts == (("shown", "true"),)
 
 
 def test_pages_and_sessions_are_let_go_apart_and_no_job_of_a_page_is_a_service() -> None:

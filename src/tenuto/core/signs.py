@@ -49,6 +49,7 @@ class Kind(StrEnum):
 
 #: The names, what may stand behind each, and the words of those that are words.
 NAMES: Mapping[str, Kind] = {
+    "shown": Kind.TRUTH,
     "generating": Kind.TRUTH,
     "send_ready": Kind.TRUTH,
     "tool_card": Kind.TRUTH,
@@ -173,7 +174,7 @@ def _of_page(facts: PageFacts) -> tuple[tuple[str, str], ...]:
 
 def _of_watched(facts: WatchedFacts) -> tuple[tuple[str, str], ...]:
     told = [("flaw", flaw.value) for flaw in sorted({defect.flaw for defect in facts.defects})]
-    truths = {"generating": facts.generating, "send_ready": facts.send_ready}
+    truths = {"shown": facts.shown, "generating": facts.generating, "send_ready": facts.send_ready}
     told += [(name, str(value).lower()) for name, value in truths.items() if value is not None]
     moments = {"page_changed_at": facts.changed_at, "network_at": facts.heard_at}
     return (*told, *((name, moment.isoformat()) for name, moment in moments.items() if moment is not None))
@@ -249,7 +250,12 @@ def _before(sign: Sign) -> tuple[Rank, bool, float]:
 
 
 def _counts(sign: Sign, policy: Policy, now: datetime) -> bool:
-    """Whether a sign is neither of the future nor too old for what it speaks of."""
+    """Whether a sign is neither of the future nor too old for what it speaks of.
+
+    Whether a page is shown is kept, so that what was seen of it before is not its newest word, and judges nothing.
+    """
+    if sign.name == "shown":
+        return False
     if sign.seen_at > now + SKEW or (
         NAMES[sign.name] is Kind.MOMENT and sign.name != "due_at" and sign.moment > now + SKEW
     ):
