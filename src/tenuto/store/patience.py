@@ -35,8 +35,7 @@ class Patient:
         """Whether nothing can be asked of it any more; also where a server that nobody asked has said something."""
         if self._connection.closed or self._connection.broken:
             return True
-        said, _, _ = select.select((self._connection.fileno(),), (), (), 0)
-        return bool(said)
+        return _has_said(self._connection.fileno())
 
     def execute(self, sql: Any, parameters: Any = (), /) -> Any:
         before, self.due = self.due, time.monotonic() + self._patience
@@ -90,6 +89,15 @@ class Patient:
         """Shut its socket down, from another thread than the one that waits."""
         with contextlib.suppress(OSError, ValueError), socket.socket(fileno=os.dup(self._connection.fileno())) as other:
             other.shutdown(socket.SHUT_RDWR)
+
+
+def _has_said(descriptor: int) -> bool:
+    """Whether something can be read there, be it the end; a process with many files open has high descriptors."""
+    if not hasattr(select, "poll"):
+        return bool(select.select((descriptor,), (), (), 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 _connections: weakref.WeakSet[Patient] = weakref.WeakSet()
