@@ -232,7 +232,7 @@ class Transactions:
         if key is not None:
             rules.append(~_KNOWN)
             expected += ["scope", "key"]
-        asking: Executable = select(literal_column("1")).select_from(tables.leadership).where(*rules).with_for_update()
+        asking: Executable = select(literal_column("1")).select_from(tables.leadership).where(*rules)
         sentence = self._sql.of(asking)
         if list(sentence.names) != expected:
             raise TypeError(f"a fence takes its parameters in another order than they are given: {sentence.names}")
@@ -311,6 +311,7 @@ class Transactions:
             raise Unsure
         if any(command.epoch != epoch for command in arms):
             raise Unsure
+        self._lock(connection)
         connection.execute(self._demanding(fence), (epoch, self._last[0], *prepared.about))
         for command_id in commit.frees:
             connection.execute(self._free, (command_id,))
@@ -343,8 +344,16 @@ class Transactions:
         fence, last = prepared.fence, self._last
         if fence is None or last is None:
             return False
+        with self._dialect.together(connection):
+            self._lock(connection)
+            found = connection.execute(fence, (epoch, last[0], *prepared.about))
         # To its end: a statement that is not over holds on to what it has seen.
-        return bool(connection.execute(fence, (epoch, last[0], *prepared.about)).fetchall())
+        return bool(found.fetchall())
+
+    def _lock(self, connection: Connection) -> None:
+        """Wait for whoever writes, where others may; by itself, as a statement that waits asks what was before."""
+        if self._dialect.one_way:
+            connection.execute(self._epoch, ())
 
     def _look(self, connection: Connection, prepared: Prepared, epoch: int | None, now: datetime) -> None:
         """Ask everything by itself, and refuse with the first that is not so; then the last event is known."""
