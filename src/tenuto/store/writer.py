@@ -48,6 +48,8 @@ SPELL = 0.0015
 HERE = 24
 #: After so many jobs the thread does what their commits have put off, and whoever asks meanwhile waits for it there.
 PUT_OFF = 192
+#: What says that the medium or the way to it failed, and no job.
+_MEDIUM = (StorageFull, Corrupt, OutOfReach)
 
 
 class Closed(Exception):
@@ -128,7 +130,7 @@ class Writer:
         is `brief` waits for nothing but the database, so that it may be run in the caller's own thread.
         """
         loop = asyncio.get_running_loop()
-        if brief and self._calm >= CALM and not self._crowd:
+        if brief and self._calm >= CALM and not self._crowd and not self._dialect.one_way:
             item = _Item(job, brief)
             if await self._at_once(item, loop):
                 if item.error is not None:
@@ -173,12 +175,21 @@ class Writer:
             self._taken_off(1)
             self._made(len(coming))
             _settle(coming)
-        else:
-            self._queue.put(coming)
+            return
+        with self._door:
+            if not self._closed:
+                self._queue.put(coming)
+                return
+            self._handed -= 1
+        for item in coming:  # the thread was told to stop meanwhile, and takes nothing more
+            item.error = Closed("the registry is closed")
+        _settle(coming)
 
     def _may_be_here(self, count: int) -> bool:
-        """Whether so many more may be written in the thread that asks."""
-        return not self._closed and self._calm >= CALM and count <= HERE and not self._owing
+        """Whether so many more may be written in the thread that asks; never where a server is on the other end."""
+        if self._closed or self._owing or self._dialect.one_way:
+            return False
+        return self._calm >= CALM and count <= HERE
 
     def _made(self, count: int) -> None:
         """So many more are durable, and no more than that."""
@@ -249,10 +260,11 @@ class Writer:
                 with self._pen:
                     self._write(part)
                 if part is parts[-1]:
+                    self._put_off += len(group)
+                    self._owing = self._owing or self._put_off >= PUT_OFF  # before anybody may write without us
                     self._taken_off(count)  # before they are told, so that what they ask for next finds nobody ahead
                 _tell(part)
-            self._put_off += len(group)
-            if self._owing or self._put_off >= PUT_OFF:
+            if self._owing:
                 self._caught_up()
         with self._pen:
             self._disconnect()
@@ -308,14 +320,17 @@ class Writer:
                 self._fuse.burn("write.prepared")
                 self._dialect.commit(connection)
         except Exception as error:  # noqa: BLE001 - the jobs are tried again, and each hears its own reason
-            told = self._dialect.translated(error)
-            if not isinstance(told, (StorageFull, Corrupt, OutOfReach)):
-                self._back_out()
-                return False
-            for item in group:
-                self._failed(item, error)
-            return True
+            return self._perhaps_written(group, error)
         self._fuse.burn("write.durable")
+        return True
+
+    def _perhaps_written(self, group: Sequence[_Item[Any]], error: Exception) -> bool:
+        """After a commit failed: tell each, if nobody knows what became of it; False, and nothing written, if not."""
+        if not isinstance(self._dialect.translated(error), _MEDIUM):
+            self._back_out()
+            return False
+        for item in group:
+            self._failed(item, error)
         return True
 
     def _together(self, group: Sequence[_Item[Any]], *, apart: bool) -> bool:
@@ -332,15 +347,22 @@ class Writer:
         return self._all(connection, group, apart=apart)
 
     def _all(self, connection: Connection, group: Sequence[_Item[Any]], *, apart: bool = False) -> bool:
-        """Write the group in the transaction that is open, and commit; False, and nothing written, when that failed."""
+        """Write the group in the transaction that is open, and commit; False, and nothing written, when that failed.
+
+        A commit that was asked for and whose answer was lost may have been made: nothing is tried again.
+        """
+        asked = False
         try:
             for item in group:
                 if apart:
                     self._in_savepoint(connection, item)
                 else:
                     item.value, item.error = item.job(connection), None
+            asked = True
             self._commit(connection)
-        except Exception:  # noqa: BLE001 - the jobs are tried again, and each hears its own reason
+        except Exception as error:  # noqa: BLE001 - the jobs are tried again, and each hears its own reason
+            if asked:
+                return self._perhaps_written(group, error)
             self._back_out()
             return False
         except BaseException:
@@ -379,14 +401,17 @@ class Writer:
     def _failed(self, item: _Item[Any], error: Exception) -> None:
         item.error = self._dialect.translated(error)
         self._back_out()
-        if isinstance(item.error, (StorageFull, Corrupt, OutOfReach)):
+        if isinstance(item.error, _MEDIUM):
+            self._calm = 0  # it may fail slowly, too
             self._disconnect()
 
     def _commit(self, connection: Connection) -> None:
         self._fuse.burn("write.prepared")
         began = time.perf_counter()
+        calm, self._calm = self._calm, 0  # one that fails is not quick
         self._dialect.commit(connection)
-        self._calm = self._calm + 1 if time.perf_counter() - began < QUICK else 0
+        if time.perf_counter() - began < QUICK:
+            self._calm = calm + 1
         self._fuse.burn("write.durable")
 
     def _begun(self) -> Connection:
