@@ -14,7 +14,8 @@ from tenuto.model.evidence import Mark, Observation, PageFacts, Presence, Rank, 
 from tenuto.model.health import LOUD, Confidence, Health
 from tenuto.model.lifecycle import TaskState
 from tenuto.model.snapshot import Snapshot
-from tenuto.model.tools import CallState, ClaimState, Defect, Flaw, PlanState, SessionState
+from tenuto.model.tools import CallState, ClaimState, Defect, Flaw, PlanState, SessionState, ToolBinding
+from tenuto.model.watched import WatchedFacts
 from tenuto.model.work import AutoResume, Standing, WaitKind
 
 ALIVE, GONE, UNKNOWN = Presence.ALIVE, Presence.GONE, Presence.UNKNOWN
@@ -127,14 +128,21 @@ ADDED: dict[str, dict[str, Any]] = {
     "claim": {"claim": ClaimState.PENDING},
 }
 
+PAGE = ToolBinding("desk", "https://chat.example/c/1")
+WATCHED = b.with_task(BOUND, tools=(*BOUND.task.tools, PAGE))
+GENERATING = Observation(
+    "accessibility", Rank.OUTSIDE, PAGE.subject, b.NOW, WatchedFacts(PAGE, shown=True, window="w-1", generating=True)
+)
+
 
 @pytest.mark.parametrize("number", [number for number, *_ in WORLDS if number in {"10", "11", "13"}])
-@pytest.mark.parametrize("added", ADDED)
+@pytest.mark.parametrize("added", [*ADDED, "page"])
 def test_stronger_evidence_of_activity_never_makes_a_task_look_worse(number: str, added: str) -> None:
     for plan, due, active in itertools.product((None, b.PLAN), (None, b.NOW), (10, 200, 700)):
         fields: dict[str, Any] = {"plan": plan, "due_at": due, "active_at": b.NOW - active * b.S}
         before = classify.classify(case(BOUND, b.tools(**fields)))
-        after = classify.classify(case(BOUND, b.tools(**fields, **ADDED[added])))
+        more = b.tools(**fields, **ADDED.get(added, {}))
+        after = classify.classify(case(WATCHED, more, GENERATING) if added == "page" else case(BOUND, more))
         assert not (after.value in LOUD and before.value not in LOUD), (before, after)
 
 

@@ -14,7 +14,8 @@ from tenuto.model.decision import Continue, Rung
 from tenuto.model.evidence import Observation, Rank, Sighting, WorkspaceFacts
 from tenuto.model.reconciliation import Flawed, Seen
 from tenuto.model.snapshot import Snapshot
-from tenuto.model.tools import CallState, ClaimState, Defect, Flaw
+from tenuto.model.tools import CallState, ClaimState, Defect, Flaw, ToolBinding
+from tenuto.model.watched import WatchedFacts
 from tenuto.model.work import Standing, WakeKind
 
 DUE = b.with_tools(b.with_wake())
@@ -95,6 +96,10 @@ ADDED: dict[str, dict[str, Any]] = {
     "claim": {"claim": ClaimState.PENDING, "plan": b.PLAN},
     "flaw": {"defects": (Defect(Flaw.CONTRADICTORY, "two ways"),)},
 }
+PAGE = ToolBinding("desk", "https://chat.example/c/1")
+GENERATING = Observation(
+    "accessibility", Rank.OUTSIDE, PAGE.subject, b.NOW, WatchedFacts(PAGE, shown=True, window="w-1", generating=True)
+)
 WORLDS = {
     "ordinary": DUE,
     "cut short": CUT,
@@ -108,20 +113,24 @@ WORLDS = {
 def test_more_activity_never_makes_a_send_more_permitted(world: str) -> None:
     """Over every set of additions and every larger one: what the larger permits, the smaller permits too."""
     permitted: dict[frozenset[str], bool] = {}
-    for size in range(len(ADDED) + 1):
-        for names in itertools.combinations(ADDED, size):
+    for size in range(len(ADDED) + 2):
+        for names in itertools.combinations((*ADDED, "page"), size):
             fields: dict[str, Any] = {}
             for name in names:
-                fields |= ADDED[name]
+                fields |= ADDED.get(name, {})
             if {"call", "orphan"} <= set(names):
                 fields["calls"] = (b.CALL, replace(b.CALL, id="d" * 32, state=CallState.ORPHANED))
-            permitted[frozenset(names)] = goes_on(proven(WORLDS[world], b.tools(**fields)))
+            snapshot, looks = WORLDS[world], [b.tools(**fields)]
+            if "page" in names:
+                snapshot = b.with_task(snapshot, tools=(*snapshot.task.tools, PAGE))
+                looks.append(GENERATING)
+            permitted[frozenset(names)] = goes_on(proven(snapshot, *looks))
     assert permitted[frozenset()]
     for smaller, larger in itertools.product(permitted, permitted):
         if smaller <= larger and permitted[larger]:
             assert permitted[smaller], (smaller, larger)
     for these, may in permitted.items():
-        held = {"call", "orphan"} | ({"job", "claim"} if world not in ("ordinary", "asked") else set())
+        held = {"call", "orphan", "page"} | ({"job", "claim"} if world not in ("ordinary", "asked") else set())
         held |= set() if "anyway" in world else {"flaw"}
         assert may == (not these & held), (world, these)
 

@@ -22,6 +22,7 @@ from tenuto.surfaces.cli.exits import Exit, Failure
 from tenuto.surfaces.present.wholes import STANDINGS
 
 Run = Callable[..., int]
+PAGE = "https://chat.example/c/1"
 
 
 @pytest.fixture
@@ -75,6 +76,22 @@ CHANGES: dict[str, tuple[Sequence[str], str, dict[str, Any]]] = {
         "policy.set",
         {"task": RUN, "changes": {"idle-delay": "120", "max-attempts": "7", "auto-resume": "manual"}},
     ),
+    "watch a page": (
+        ["page", "watch", TASK, "--url", PAGE, "--by", "desk"],
+        "page.watch",
+        {"task": TASK, "url": PAGE, "by": "desk"},
+    ),
+    "watch a page in a window": (
+        ["page", "watch", TASK, "--url", PAGE, "--by", "desk", "--window", "w-1"],
+        "page.watch",
+        {"task": TASK, "url": PAGE, "by": "desk", "window": "w-1"},
+    ),
+    "unwatch a page": (
+        ["page", "unwatch", TASK, "--url", PAGE, "--by", "desk"],
+        "page.unwatch",
+        {"task": TASK, "url": PAGE, "by": "desk"},
+    ),
+    "unwatch every page": (["page", "unwatch", TASK], "page.unwatch", {"task": TASK}),
     "reconcile": (["command", "reconcile", COMMAND], "command.reconcile", {"command": COMMAND}),
     "release": (
         ["command", "release", COMMAND, "--verdict", "not-happened"],
@@ -140,6 +157,7 @@ READS: dict[str, tuple[Sequence[str], str, dict[str, Any], dict[str, Any]]] = {
     "messages": (["message", "list", TASK], "message.list", {"task": TASK}, {"messages": []}),
     "reports": (["checkpoint", "show", TASK], "checkpoint.show", {"task": TASK}, {"reports": []}),
     "policy": (["policy", "show", TASK], "policy.show", {"task": TASK}, {"policy": []}),
+    "pages": (["page", "list"], "page.list", {}, {"pages": [], "unasked": []}),
     "commands": (["command", "list", "--open"], "command.list", {"only_open": "true"}, {"commands": []}),
     "a command": (["command", "show", COMMAND], "command.show", {"command": COMMAND}, {"command": {"id": COMMAND}}),
 }
@@ -158,6 +176,26 @@ def test_a_look_is_one_request_and_json_is_its_answer(
     document = told.out[told.out.index("{") :]
     assert json.loads(document) == answer
     assert told.err == ""
+
+
+def test_pages_are_listed_with_who_sees_them_and_who_could_not_look(
+    outside: FakeEntrances, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"by": "desk", "window": "w-1", "url": PAGE, "program": "browser", "pid": 7}
+    server.says("page.list", {"pages": [row], "unasked": ["web: no browser answers"]})
+    assert tenuto(outside, "page", "list") == Exit.DONE
+    told = capsys.readouterr().out
+    assert all(str(word) in told for word in (*row, *row.values()) if word not in ("url",))
+    assert "not asked: web: no browser answers" in told
+
+
+def test_a_page_that_is_watched_is_named_with_its_address_and_its_witness(
+    outside: FakeEntrances, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for wrong in (["--url", PAGE], ["--by", "desk"], ["--url", "file:///x", "--by", "desk"]):
+        assert tenuto(outside, "page", "watch", TASK, *wrong) == Exit.WRONG_USE
+        assert capsys.readouterr().err
+    assert tenuto(outside, "page", "unwatch", TASK, "--url", "chat.example", "--by", "desk") == Exit.WRONG_USE
 
 
 def test_a_task_is_shown_with_its_policy(
