@@ -186,6 +186,15 @@ class Executor(Protocol):
 
 
 @runtime_checkable
+class Troubled(Protocol):
+    """An executor that can say why it takes nothing although it is open."""
+
+    def trouble(self) -> str | None:
+        """Why nothing can be handed over, and what mends it; None when it can, or when it is not open."""
+        ...
+
+
+@runtime_checkable
 class Foreseeing(Protocol):
     """An executor that can make ready, while a command is still being written down, what does nothing by itself."""
 

@@ -12,14 +12,14 @@ from tests.support.world import OPERATOR, Played, World, world
 
 from tenuto.engine.adopting import Adoption
 from tenuto.engine.desk import Order
-from tenuto.model.command import Accepted, Armed, Outcome, Unsent
+from tenuto.model.command import Accepted, Armed, CommandKind, Outcome, Unsent
 from tenuto.model.conversation import Conversation
 from tenuto.model.decision import Rung
 from tenuto.model.evidence import Asking, Mark, Observation, PageFacts, Presence, Rank
 from tenuto.model.faults import Mistake, Refused
 from tenuto.model.ids import TaskId
 from tenuto.model.lifecycle import LeaseState, TaskState
-from tenuto.model.work import Agent, AutoResume, WaitKind
+from tenuto.model.work import Acceptance, AcceptanceKind, Agent, AutoResume, WaitKind
 from tenuto.ports import Halt, Turn
 from tenuto.ports import Order as Ordered
 
@@ -98,6 +98,21 @@ async def made(it: World) -> TaskId:
 
 def talk_of(it: World, task: TaskId) -> Conversation:
     return next(one for one in it.ledger.conversations(task) if one.state is LeaseState.ACTIVE)
+
+
+@dataclass
+class Troubled(Played):
+    """The played host, which may be unable to take anything although it is there."""
+
+    why: str | None = None
+
+    def connected(self, conversation: str | None = None) -> bool:
+        """Nothing is handed to it while it is in trouble."""
+        return self.reachable and self.why is None
+
+    def trouble(self) -> str | None:
+        """As a test says."""
+        return self.why
 
 
 async def held(it: World, task: TaskId) -> Rung | None:
@@ -378,3 +393,36 @@ async def test_a_card_in_mid_turn_is_asked_of_its_person_once_and_by_no_rule(it:
     paged(it).finish(status="complete", evidence="done")
     await it.settle(task)
     assert it.ledger.waits(10, task_id=task) == ()
+
+
+async def test_a_claim_made_in_a_page_is_checked_by_the_host_though_the_browser_is_closed(it: World) -> None:
+    host = Troubled(it.clock, "host", why="its journal cannot be written")
+    check = Acceptance(AcceptanceKind.CHECK, ("make", "test"))
+    order = Order("chat", "Do it.", str(it.folder), Agent("lab", ("lab",), resumable=True, on=NAME), acceptance=check)
+    task = TaskId(str((await it.desk.create(OPERATOR, order)).result["task"]))
+    await it.settle(task)
+    paged(it).finish(status="complete", evidence="the tests pass")
+    paged(it).reachable = False
+
+    async def unjudged(why: str) -> None:
+        it.clock.move(timedelta(seconds=5))
+        rest = await it.settle(task)
+        assert rest is not None
+        assert rest.because is not None
+        assert rest.because.rung is Rung.EXECUTOR
+        assert rest.because.sentence == f"no program can check its claim now: {why}"
+        assert not any(one.kind is CommandKind.CHECK for one in it.ledger.commands(50, task_id=task))
+
+    await unjudged("the host that runs programs is not connected")
+    it.cycle._executors = {NAME: it.executor, "host": host}
+    await unjudged("its journal cannot be written")
+    host.why, host.reachable = None, False
+    await unjudged("the host that runs programs is not connected")
+    host.reachable = True
+    it.clock.move(timedelta(seconds=5))
+    await it.settle(task)
+    (sent,) = host.under_way
+    host.finish(sent)
+    await it.settle(task)
+    assert it.desk.task(task).state is TaskState.COMPLETED
+    assert len(paged(it).turns) == 1

@@ -352,6 +352,20 @@ def executor(seen: Seen, now: datetime) -> Because | None:
     )
 
 
+def checker(seen: Seen, now: datetime) -> Because | None:
+    """Whoever runs the acceptance must be there: its executor, or the host where a page carries the turns."""
+    if not seen.snapshot.task.agent.in_page:
+        return executor(seen, now)
+    if seen.unchecked is None:
+        return None
+    return Because(
+        Rung.EXECUTOR,
+        f"no program can check its claim now: {seen.unchecked}",
+        "the host takes programs again",
+        now + timedelta(seconds=5),
+    )
+
+
 def evidence(seen: Seen, now: datetime) -> Because | None:
     """What was looked at beside the conversation must be there, and must be believable.
 
@@ -519,4 +533,4 @@ CONTINUE: tuple[Check, ...] = (
 )
 
 #: The ladder of *check*: judging a claim of completion.
-JUDGE: tuple[Check, ...] = (terminal, held, run_stopped, not_leader, unresolved, live, executor)
+JUDGE: tuple[Check, ...] = (terminal, held, run_stopped, not_leader, unresolved, live, checker)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard
 
-from tenuto.ports import Accounted, Closing, Foreseeing, Paging, PerTask, Placed, Steering, Taking
+from tenuto.ports import Accounted, Closing, Foreseeing, Paging, PerTask, Placed, Steering, Taking, Troubled
 
 _known: dict[tuple[type, type], bool] = {}
 
@@ -20,6 +20,10 @@ def _able(thing: object, ability: Any) -> bool:
     if known is None:
         known = _known[asked] = isinstance(thing, ability)
     return known
+
+
+def tells_trouble(thing: object) -> TypeGuard[Troubled]:
+    return _able(thing, Troubled)
 
 
 def foresees(thing: object) -> TypeGuard[Foreseeing]:

@@ -364,7 +364,18 @@ class Cycle:
             apart=apart,
             account=executor.account(snapshot.task.agent) if abilities.has_account(executor) else None,
             quiet_until=self.quiet.until(self._clock.now()) if self.quiet is not None else None,
+            unchecked=self._unchecked(snapshot.task),
         )
+
+    def _unchecked(self, task: Task) -> str | None:
+        """Why the host takes no program now, where it has to check a claim that was made in a page."""
+        if not task.agent.in_page or task.claim is None or task.acceptance.kind is not AcceptanceKind.CHECK:
+            return None
+        host = self._executors.get(arm.HOST)
+        if host is None or not host.connected():
+            told = host.trouble() if abilities.tells_trouble(host) else None
+            return told or "the host that runs programs is not connected"
+        return None
 
     def _steerable(self, snapshot: Snapshot) -> bool:
         """Whether the executor that carries the turn under way would put words into it."""

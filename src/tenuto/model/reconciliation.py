@@ -233,7 +233,8 @@ class Seen:
     `epoch` is None when this process does not lead (a reader explaining). `steerable`: the executor can put words
     into the very turn that is under way. `place` is where the executor is that would
     carry the next turn; `apart` names the host that what is under way runs on, when nobody can look there from here.
-    `account` is whose usage the next turn would take, `quiet_until` when the quiet hours of now end.
+    `account` is whose usage the next turn would take, `quiet_until` when the quiet hours of now end. `unchecked` is why
+    the host takes no program now, where a page carries the turns and a program has to check the claim that stands.
     """
 
     snapshot: Snapshot
@@ -246,3 +247,4 @@ class Seen:
     apart: str | None = None
     account: str | None = None
     quiet_until: datetime | None = None
+    unchecked: str | None = None
