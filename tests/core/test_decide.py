@@ -115,7 +115,8 @@ def test_no_claim_is_judged_past_the_rungs_of_judging(name: str, monkeypatch: py
     claimed = replace(world, snapshot=b.claimed(snapshot=world.snapshot))
     assert decide.first(rungs.JUDGE, claimed, b.NOW) is not None
     assert not isinstance(decide.decide(claimed, b.NOW).intent, RunCheck)
-    kept = tuple(rung for rung in rungs.JUDGE if rung is not BY_NAME[name])
+    gone = rungs.checker if name == "executor" else BY_NAME[name]
+    kept = tuple(rung for rung in rungs.JUDGE if rung is not gone)
     assert decide.first(kept, claimed, b.NOW) is None
 
 
