@@ -17,7 +17,8 @@ from tenuto.model.evidence import Rank
 from tenuto.model.faults import Mistake
 from tenuto.model.tools import Flaw, ToolBinding
 from tenuto.model.watched import WatchedFacts
-from tenuto.transports.watched.accessibility import AccessibilityWitness, bare, chosen
+from tenuto.transports.addresses import bare
+from tenuto.transports.watched.accessibility import AccessibilityWitness, chosen
 from tenuto.transports.watched.atspi import AtSpi
 from tenuto.transports.watched.devtools import DevToolsWitness
 from tenuto.transports.watched.trees import Node, NotLooked, Sort, Window, judged

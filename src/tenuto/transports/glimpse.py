@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import io
 import itertools
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +30,7 @@ from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
 from tenuto.model.faults import Mistake, Refused
+from tenuto.transports.addresses import bare
 
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 MODULES: Final = ("text", "prepared", "view", "clause", "errors", "composer", "sensor")
@@ -33,6 +38,9 @@ MODULES: Final = ("text", "prepared", "view", "clause", "errors", "composer", "s
 
 SIZE: Final = 16 * 1024 * 1024
 PATIENCE: Final = 30.0
+LISTED: Final = 5.0
+"""Seconds in which a browser tells which tabs it has."""
+
 QUIET: Final = (
     "--headless=new", "--no-first-run", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=0",
@@ -41,7 +49,8 @@ CLOSED: Final = ("--proxy-server=http://127.0.0.1:9", "--proxy-bypass-list=<-loo
 """A proxy where nobody listens: what a saved page asks for is not fetched."""
 
 _numbers = itertools.count(1)
-_LOOPBACK: Final = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):[0-9]{1,5}")
+_LOOPBACK: Final = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]):([0-9]{1,5})")
+_TAB: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 _IMPORT: Final = re.compile(r"^import \{([^}]*)\} from '\./([a-z]+)\.js';$", re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class) (\w+))", re.MULTILINE)
 
@@ -68,19 +77,44 @@ def visited(url: str, profile: Mapping[str, Any], modules: Path, pause: Callable
 
 def shown(url: str, profile: Mapping[str, Any], modules: Path, devtools: str) -> Facts:
     """The facts of the one tab that shows exactly that address, in a browser whose DevTools listen at `devtools`."""
-    if not _LOOPBACK.fullmatch(devtools):
-        raise Mistake(f"{devtools!r} is no address of this machine like 127.0.0.1:9222", field="devtools")
-    bare = _bare(url)
-    tabs = [tab for tab in asked(devtools, "GET", "/json/list") if tab.get("type") == "page"]
-    fitting = [tab for tab in tabs if _bare(str(tab.get("url", ""))) == bare]
-    if len(fitting) != 1:
-        raise Refused(f"{len(fitting)} tabs of that browser show {url}; exactly one must")
-    with _tab(str(fitting[0]["webSocketDebuggerUrl"])) as tab:
+    meant = bare(url)
+    tabs = [tab for tab in listed(devtools) if bare(tab["url"]) == meant]
+    if len(tabs) != 1:
+        raise Refused(f"{len(tabs)} tabs of that browser show {url}; exactly one must")
+    with _tab(line_of(devtools, tabs[0]["id"])) as tab:
         return _looked(tab, profile, modules, None, None)
 
 
-def _bare(url: str) -> str:
-    return url.partition("#")[0].rstrip("/")
+def local(where: str) -> tuple[str, int]:
+    """The host and port of an address on this machine; a name is not looked up. Raises Mistake for any other."""
+    found = _LOOPBACK.fullmatch(where)
+    if found is None or not 0 < int(found[2]) < 65536:
+        raise Mistake(f"{where!r} is no address of this machine like 127.0.0.1:9222", field="devtools")
+    return {"localhost": "127.0.0.1", "[::1]": "::1"}.get(found[1], found[1]), int(found[2])
+
+
+def line_of(where: str, name: str) -> str:
+    """The address at which a tab is spoken to, made of where we asked and its name: not whatever a list says."""
+    host, port = local(where)
+    if not _TAB.fullmatch(name):
+        raise Mistake("that browser names a tab as no browser does", field="devtools")
+    return f"ws://{f'[{host}]' if ':' in host else host}:{port}/devtools/page/{name}"
+
+
+def listed(where: str) -> list[dict[str, str]]:
+    """The pages of a browser by `id` and `url`. Raises Mistake where it does not tell all of them."""
+    told = asked(where, "GET", "/json/list", LISTED)
+    if not isinstance(told, list) or not all(isinstance(tab, dict) for tab in told):
+        raise Mistake(f"no browser answers at {where}: that is no list of tabs", field="devtools")
+    found = []
+    for tab in told:
+        if tab.get("type") != "page":
+            continue
+        name, url = tab.get("id"), tab.get("url")
+        if not isinstance(name, str) or not _TAB.fullmatch(name) or not isinstance(url, str):
+            raise Mistake(f"no browser answers at {where}: a tab of its list has no name or address", field="devtools")
+        found.append({"id": name, "url": url})
+    return found
 
 
 def script(modules: Path) -> str:
@@ -153,23 +187,69 @@ def _called(tab: ClientConnection, method: str, **parameters: object) -> dict[st
 
 @contextlib.contextmanager
 def _tab(address: str) -> Iterator[ClientConnection]:
-    with connect(address, max_size=SIZE * 2, open_timeout=PATIENCE, origin=None) as tab:
+    """A line to a tab of this machine: by no proxy, and to nowhere else."""
+    at = urllib.parse.urlsplit(address)
+    with contextlib.ExitStack() as opened:
+        try:
+            line = opened.enter_context(socket.create_connection((at.hostname or "", at.port or 0), timeout=PATIENCE))
+            # Over a socket that is open already no redirect is followed.
+            tab = opened.enter_context(
+                connect(address, sock=line, proxy=None, max_size=SIZE * 2, open_timeout=PATIENCE, origin=None)
+            )
+        except (OSError, ValueError, WebSocketException) as fault:
+            raise Mistake(f"the browser does not answer: {fault}", field="devtools") from None
         yield tab
 
 
 def _made(port: int, url: str) -> str:
-    return str(asked(f"127.0.0.1:{port}", "PUT", f"/json/new?{url}")["webSocketDebuggerUrl"])
+    where = f"127.0.0.1:{port}"
+    return line_of(where, str(asked(where, "PUT", f"/json/new?{url}")["id"]))
 
 
-def asked(where: str, method: str, path: str) -> Any:
-    line = http.client.HTTPConnection(where, timeout=PATIENCE)
+def asked(where: str, method: str, path: str, within: float = PATIENCE) -> Any:
+    """What a browser of this machine answers, all of it within so many seconds: by no proxy, and by no redirect."""
+    host, port = local(where)
+    until = time.monotonic() + within
     try:
-        line.request(method, path)
-        return json.loads(line.getresponse().read(SIZE))
-    except (OSError, ValueError, http.client.HTTPException) as fault:
+        with socket.create_connection((host, port), timeout=within) as line:
+            speaking = http.client.HTTPConnection(host, port)
+            speaking.sock = _Bounded(line, until)
+            speaking.request(method, path)
+            answer = speaking.getresponse()
+            if answer.status != 200:
+                raise ValueError(f"it says {answer.status}")
+            return json.loads(answer.read(SIZE))
+    except (OSError, ValueError, RecursionError, http.client.HTTPException) as fault:
         raise Mistake(f"no browser answers at {where}: {fault}", field="devtools") from None
-    finally:
-        line.close()
+
+
+class _Bounded(io.RawIOBase):
+    """A socket of which nothing is waited for after one moment, whatever comes in before."""
+
+    def __init__(self, line: socket.socket, until: float) -> None:
+        super().__init__()
+        self._line = line
+        self._until = until
+
+    def _left(self) -> None:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self._line.settimeout(left)
+
+    def sendall(self, data: bytes) -> None:
+        self._left()
+        self._line.sendall(data)
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Bounded(self._line, self._until))
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        self._left()
+        return self._line.recv_into(into)
 
 
 @contextlib.contextmanager

@@ -56,7 +56,7 @@ from tenuto.wiring.executors import bridged
 from tenuto.wiring.forging import hosts
 from tenuto.wiring.hooked import Hooked
 from tenuto.wiring.sites import pages_of
-from tenuto.wiring.witnesses import page_witnesses
+from tenuto.wiring.witnesses import let_go, page_witnesses
 from tenuto.wiring.world import RandomMinter, SystemClock, holder_presence, host_name
 
 _LOG = logging.getLogger("tenuto")
@@ -112,7 +112,8 @@ async def assembled(
     """A supervisor's parts, opened; closed again without ending anything that runs."""
     clock, minter, fuse = clock or SystemClock(), minter or RandomMinter(), fuse or NoFuse()
     settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    ledger = open_registry(settings.database, clock, minter=minter, fuse=fuse, shared=settings.server)
+    gone = gone_from(settings)
+    ledger = open_registry(settings.database, clock, minter=minter, fuse=fuse, shared=settings.server, gone=gone)
     wheels: list[Wheel] = []
 
     def rung(command_id: CommandId) -> None:
@@ -149,7 +150,7 @@ async def assembled(
     wheel = Wheel(cycle, ledger, clock, fuse)
     wheels.append(wheel)
     me = myself(settings, minter, clock)
-    residency = Residency(ledger, cycle, wheel, clock, fuse, me, gone_from(settings), executor.highest_epoch)
+    residency = Residency(ledger, cycle, wheel, clock, fuse, me, gone, executor.highest_epoch)
     cycle.ring = wheel.ring
     cycle.watched = silences.watch
     desk = Desk(
@@ -191,6 +192,7 @@ async def assembled(
     finally:
         await executor.close()
         await ledger.close()
+        await let_go(cycle.witnesses)
 
 
 def tool_witness(settings: Settings, clock: Clock) -> LocalShellWitness:

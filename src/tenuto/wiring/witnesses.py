@@ -29,6 +29,13 @@ def page_witnesses(settings: Settings, clock: Clock) -> Mapping[str, PageWitness
     return made
 
 
+async def let_go(witnesses: Mapping[str, PageWitness]) -> None:
+    """Have every witness let go of what it holds on to."""
+    for witness in witnesses.values():
+        if (close := getattr(witness, "close", None)) is not None:
+            await close()
+
+
 class _ProfileOf:
     """Finds the compiled profile of an address's site. Raises Mistake for profiles that do not fit."""
 

@@ -17,6 +17,7 @@ from tenuto.model.faults import Mistake
 from tenuto.model.tools import Defect, Flaw, PageName, ToolBinding
 from tenuto.model.watched import ShownPage, WatchedFacts
 from tenuto.ports import Clock
+from tenuto.transports.addresses import bare
 from tenuto.transports.stirring import Stirring
 from tenuto.transports.watched.trees import NODES, NotLooked, Trees, judged
 
@@ -26,16 +27,6 @@ _T = TypeVar("_T")
 
 ProfileOf = Callable[[str], Mapping[str, Any] | None]
 """The compiled profile of the site that an address is of; None for an address of no known site."""
-
-
-def bare(url: str) -> str:
-    """An address as addresses are compared: without a slash at its path's end, and without a mark within the page.
-
-    A fragment that begins with a slash or an exclamation mark is no such mark but says which page it is.
-    """
-    address, _, mark = url.partition("#")
-    path, asks, query = address.partition("?")
-    return path.removesuffix("/") + asks + query + (f"#{mark}" if mark.startswith(("/", "!")) else "")
 
 
 def chosen(

@@ -13,12 +13,15 @@ import contextlib
 import itertools
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.frames import CloseCode
 
 from tenuto.model.evidence import Observation, Rank
 from tenuto.model.faults import Mistake
@@ -38,7 +41,12 @@ TABS: Final = 16
 LINES: Final = 2000
 """The most requests of a tab that are remembered as under way."""
 
-SIZE: Final = 64 * 1024 * 1024
+SIZE: Final = 8 * 1024 * 1024
+"""The most bytes of one event; a tab that tells of more at once cannot be read."""
+
+WAITING: Final = 8
+"""The most events of a tab that wait to be taken."""
+
 STREAMS: Final = frozenset({"EventSource", "WebSocket"})
 FOUND: Final = frozenset({"ready", "draft", "generating", "approval", "dialog", "error", "limit"})
 """States of a page in which the sensor knows whether it generates."""
@@ -55,6 +63,7 @@ class Tab:
         self._open: dict[str, str] = {}
         self.heard_at: datetime | None = None
         self.crashed = False
+        self.flooded = False
         self._digest: str | None = None
         self.changed_at: datetime | None = None
         self._listening = asyncio.get_running_loop().create_task(self._listen())
@@ -80,6 +89,8 @@ class Tab:
 
     async def call(self, method: str, **parameters: object) -> dict[str, Any]:
         """One command. Raises TimeoutError, OSError or WebSocketException; KeyError where the tab refuses."""
+        if self.gone:
+            raise ConnectionResetError("the tab is gone")
         number = next(self._numbers)
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
@@ -107,23 +118,33 @@ class Tab:
 
     async def close(self) -> None:
         self._listening.cancel()
-        with contextlib.suppress(asyncio.CancelledError, OSError, WebSocketException):
-            await self._listening
+        await asyncio.gather(self._listening, return_exceptions=True)
         with contextlib.suppress(OSError, WebSocketException, TimeoutError):
             await self._line.close()
 
     async def _listen(self) -> None:
-        with contextlib.suppress(OSError, WebSocketException):
+        """Take whatever comes. However that ends, whoever waits for an answer hears of it."""
+        try:
             async for message in self._line:
                 told = json.loads(message)
+                if not isinstance(told, dict):
+                    continue
                 if "id" in told:
-                    if (waiting := self._asked.get(told["id"])) is not None and not waiting.done():
+                    number = told["id"]
+                    waiting = self._asked.get(number) if isinstance(number, int) else None
+                    if waiting is not None and not waiting.done():
                         waiting.set_result(told)
                     continue
-                self._take(str(told.get("method")), told.get("params") or {})
-        for waiting in self._asked.values():
-            if not waiting.done():
-                waiting.set_exception(ConnectionResetError("the tab is gone"))
+                given = told.get("params")
+                self._take(str(told.get("method")), given if isinstance(given, dict) else {})
+        except ConnectionClosed as end:
+            self.flooded = end.sent is not None and end.sent.code == CloseCode.MESSAGE_TOO_BIG
+        except (OSError, WebSocketException, ValueError, RecursionError):
+            pass  # it is gone, and the next look begins anew
+        finally:
+            for waiting in self._asked.values():
+                if not waiting.done():
+                    waiting.set_exception(ConnectionResetError("the tab is gone"))
 
     def _take(self, event: str, told: Mapping[str, Any]) -> None:
         """One event: that a line began, ended or brought something. Nothing else of it is looked at."""
@@ -149,8 +170,28 @@ class Tab:
                 pass
 
 
+class _Straight(connect):
+    """A line to this machine that goes nowhere else, whatever it is told there."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
+
+
+@dataclass(eq=False)
+class _Held:
+    """A tab as it is held: one look at a time, and let go once nobody has looked for a while."""
+
+    one: asyncio.Lock = field(default_factory=asyncio.Lock)
+    looks: int = 0
+    tab: Tab | None = None
+    leaving: asyncio.TimerHandle | None = None
+
+
 class DevToolsWitness:
-    """Implements `ports.PageWitness` for the browser whose DevTools listen at `where` on this machine."""
+    """Implements `ports.PageWitness` for the browser whose DevTools listen at `where` on this machine.
+
+    `timeout` bounds each look; a tab that nobody looked at for as long as `kept` is let go.
+    """
 
     def __init__(
         self,
@@ -160,6 +201,7 @@ class DevToolsWitness:
         profile_of: ProfileOf,
         modules: Path,
         timeout: timedelta = timedelta(seconds=20),
+        kept: timedelta = timedelta(minutes=5),
     ) -> None:
         self._name = name
         self._where = where
@@ -167,61 +209,83 @@ class DevToolsWitness:
         self._profile_of = profile_of
         self._modules = modules
         self._timeout = timeout
-        self._tabs: dict[str, Tab] = {}
-        self._one = asyncio.Lock()
+        self._kept = kept
+        self._tabs: dict[str, _Held] = {}  # the one looked at longest ago first; it is changed between two awaits only
+        self._closing: set[asyncio.Task[None]] = set()
+        self._thread = ThreadPoolExecutor(1, "tenuto-tabs")  # of its own: who waits here keeps nobody else waiting
 
     async def look(self, binding: ToolBinding) -> Observation:
         """WatchedFacts of one page."""
         try:
-            async with asyncio.timeout(self._timeout.total_seconds()), self._one:
+            async with asyncio.timeout(self._timeout.total_seconds()):
                 facts = await self._looked(binding)
         except Mistake as mistake:
             facts = unseen(binding, mistake.message)
-        except (TimeoutError, OSError, WebSocketException, KeyError, TypeError, ValueError) as fault:
+        except Exception as fault:  # noqa: BLE001 - whatever a browser answers that is none of one: a flaw
             facts = unseen(binding, f"the tab does not answer: {type(fault).__name__}")
         return Observation(SOURCE, Rank.OUTSIDE, binding.subject, self._clock.now(), facts)
 
     async def shown(self) -> tuple[ShownPage, ...]:
         """Every tab of the browser."""
-        return tuple(ShownPage(self._name, str(tab["id"])[:64], str(tab["url"])[:500]) for tab in await self._listed())
+        try:
+            async with asyncio.timeout(self._timeout.total_seconds()):
+                tabs = await self._listed()
+        except TimeoutError:
+            raise Mistake("looking took too long", field="page_witnesses") from None
+        return tuple(ShownPage(self._name, tab["id"], tab["url"][:500]) for tab in tabs)
 
     async def close(self) -> None:
         """Let every tab go."""
-        for tab in self._tabs.values():
-            await tab.close()
-        self._tabs.clear()
+        for name in list(self._tabs):
+            self._let_go(name, self._tabs[name])
+        await asyncio.gather(*self._closing, return_exceptions=True)
 
-    async def _listed(self) -> list[dict[str, Any]]:
-        told = await asyncio.to_thread(glimpse.asked, self._where, "GET", "/json/list")
-        if not isinstance(told, list):
-            raise Mistake(f"no browser answers at {self._where}", field="page_witnesses")
-        whole = (tab for tab in told if isinstance(tab, dict) and {"id", "url", "webSocketDebuggerUrl"} <= set(tab))
-        return [tab for tab in whole if tab.get("type") == "page"]
+    async def _listed(self) -> list[dict[str, str]]:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, glimpse.listed, self._where)
 
     async def _looked(self, binding: ToolBinding) -> WatchedFacts:
         page = binding.page
         if page is None:
             return unseen(binding, "that names no page")
-        listed = [(str(tab["id"])[:64], tab) for tab in await self._listed()]
-        place = chosen(binding, page, [(name, str(tab["url"])) for name, tab in listed])
+        tabs = await self._listed()
+        place = chosen(binding, page, [(tab["id"], tab["url"]) for tab in tabs])
         if isinstance(place, WatchedFacts):
             return place
-        found = listed[place][0]
-        tab = await self._tab(found, str(listed[place][1]["webSocketDebuggerUrl"]))
+        name = tabs[place]["id"]
+        held = self._tabs[name] = self._tabs.pop(name) if name in self._tabs else _Held()
+        held.looks += 1
+        try:
+            self._make_room()
+            async with held.one:
+                return await self._seen(binding, held, name, self._profile_of(page.url))
+        finally:
+            held.looks -= 1
+            if held.leaving is not None:
+                held.leaving.cancel()
+            after = self._kept.total_seconds()
+            held.leaving = asyncio.get_running_loop().call_later(after, self._unless_looked_at, name, held)
+
+    async def _seen(
+        self, binding: ToolBinding, held: _Held, name: str, profile: Mapping[str, Any] | None
+    ) -> WatchedFacts:
+        tab = await self._tab(held, name)
+        if tab is None:
+            why = "its tab told of more at once than is taken"
+            return WatchedFacts(binding, True, name, defects=(Defect(Flaw.UNREADABLE, why),))
         if tab.crashed:
-            return WatchedFacts(binding, True, found, defects=(Defect(Flaw.UNREADABLE, "its tab has crashed"),))
-        profile = self._profile_of(page.url)
+            return WatchedFacts(binding, True, name, defects=(Defect(Flaw.UNREADABLE, "its tab has crashed"),))
         generating = ready = None
         if profile is not None:
             facts = await tab.look(profile, self._modules)
-            state = facts.get("state")
-            if state in FOUND and facts.get("generating") in ("yes", "no"):
-                generating = facts["generating"] == "yes"
-                ready = state == "ready"
+            state, told = facts.get("state"), facts.get("generating")
+            if told == "yes":  # believed wherever it is seen; that it does not, only where the sensor knows
+                generating, ready = True, False
+            elif told == "no" and state in FOUND:
+                generating, ready = False, state == "ready"
         return WatchedFacts(
             binding=binding,
             shown=True,
-            window=found,
+            window=name,
             generating=generating,
             send_ready=ready,
             requests=tab.requests,
@@ -230,21 +294,52 @@ class DevToolsWitness:
             heard_at=tab.heard_at,
         )
 
-    async def _tab(self, name: str, address: str) -> Tab:
-        """The tab, listened to; from now on where it was not before."""
-        known = self._tabs.pop(name, None)
+    async def _tab(self, held: _Held, name: str) -> Tab | None:
+        """The tab, listened to; from now on where it was not before. None, once, for one that told too much."""
+        known, held.tab = held.tab, None
         if known is not None and known.gone:
             await known.close()
+            if known.flooded:
+                return None
             known = None
         if known is None:
-            line = await connect(address, max_size=SIZE, open_timeout=ANSWER, origin=None, max_queue=None)
+            line = await _Straight(
+                glimpse.line_of(self._where, name),
+                proxy=None,
+                max_size=SIZE,
+                max_queue=WAITING,
+                open_timeout=ANSWER,
+                close_timeout=1,
+                origin=None,
+            )
             known = Tab(line, self._clock)
             try:
                 await known.begin()
             except BaseException:
-                await known.close()
+                self._end(known)
                 raise
-        self._tabs[name] = known
-        while len(self._tabs) > TABS:
-            await self._tabs.pop(next(iter(self._tabs))).close()
+        held.tab = known
         return known
+
+    def _make_room(self) -> None:
+        for name, held in list(self._tabs.items())[: max(len(self._tabs) - TABS, 0)]:
+            self._unless_looked_at(name, held)
+
+    def _unless_looked_at(self, name: str, held: _Held) -> None:
+        if not held.looks:
+            self._let_go(name, held)
+
+    def _let_go(self, name: str, held: _Held) -> None:
+        if self._tabs.get(name) is held:
+            del self._tabs[name]
+        if held.leaving is not None:
+            held.leaving.cancel()
+        tab, held.tab = held.tab, None
+        if tab is not None:
+            self._end(tab)
+
+    def _end(self, tab: Tab) -> None:
+        """Let a tab go while nobody waits for that."""
+        task = asyncio.get_running_loop().create_task(tab.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
