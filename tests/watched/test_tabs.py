@@ -26,6 +26,7 @@ from tenuto.transports import glimpse
 from tenuto.transports.watched import devtools
 from tenuto.transports.watched.devtools import DevToolsWitness
 from tenuto.wiring.extension import source
+from tenuto.wiring.witnesses import let_go
 
 URL = "https://chatgpt.com/c/1"
 OTHER = "https://chatgpt.com/c/2"
@@ -321,8 +322,10 @@ async def test_a_tab_that_nobody_looks_at_is_let_go(stub: Browser) -> None:
         assert by._tabs == {}
     async with witness(stub) as by:
         assert (await seen(by, OTHER)).shown is True
-    async with asyncio.timeout(PATIENCE):
-        await stub.ended["B"].wait()
+        async with asyncio.timeout(PATIENCE):
+            await let_go({"web": by})
+            await stub.ended["B"].wait()
+        assert by._tabs == {}
 
 
 async def test_a_tab_that_hangs_keeps_no_other_waiting(stub: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
