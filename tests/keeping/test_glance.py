@@ -10,7 +10,7 @@ import pytest
 from tests.ledger.world import Counting, SetClock
 
 from tenuto.config import load
-from tenuto.model.faults import UnsupportedVersion
+from tenuto.model.faults import Corrupt
 from tenuto.store.ledger import TableLedger
 from tenuto.store.opening import open_registry
 from tenuto.wiring.glance import Glimpse, glimpse
@@ -33,10 +33,11 @@ def test_a_registry_that_comes_between_two_questions_is_read(tmp_path: Path, mon
     asyncio.run(made[0].close())
 
 
-def test_a_database_of_something_else_is_of_another_version(tmp_path: Path) -> None:
+def test_a_database_of_something_else_is_called_that_and_is_not_to_be_upgraded(tmp_path: Path) -> None:
     settings = load({"TENUTO_HOME": str(tmp_path)})
     settings.state.mkdir(parents=True)
     with sqlite3.connect(settings.registry_path) as connection:
         connection.execute("CREATE TABLE other(x)")
-    with pytest.raises(UnsupportedVersion, match="tenuto db upgrade"):
+    with pytest.raises(Corrupt, match="a database of something else") as told:
         glimpse(settings)
+    assert "upgrade" not in str(told.value)
