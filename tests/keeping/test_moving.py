@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +15,12 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.ledger.server import Server, programs, server
+from tests.ledger.world import Counting, SetClock
+from tests.migrations.keeping import kept, undumped
 from tests.supervisors.homes import Home, effects_of, program, wait_for
+
+from tenuto.store.opening import KNOWN, open_registry
+from tenuto.store.sqlite import Sqlite
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +81,63 @@ def test_a_restored_registry_leads_above_every_epoch_and_holds_what_it_does_not_
     home.up()
     home.led()
     assert len(home.json("attention")["items"]) == asked
+    assert home.tenuto("db", "check").returncode == 0
+
+
+#: Writes into a file of SQLite, and is killed when some of it has come there: its log undoes that for the next one.
+KILLED = """
+import os, signal, sqlite3, sys
+file = sqlite3.connect(sys.argv[1], isolation_level=None)
+file.execute("PRAGMA cache_size = 1")
+file.execute("BEGIN IMMEDIATE")
+file.execute("UPDATE filler SET a = a || 'x'")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_restore_that_was_killed_leaves_nothing_to_the_next(home: Home, tmp_path: Path) -> None:
+    path, backup = Path(home.database), tmp_path / "backup.sqlite3"
+    ledger = open_registry(path, SetClock(), minter=Counting())
+    ledger.close_readers()
+    Sqlite(path).backup(backup)
+    made = path.with_name(f".{path.name}.restoring")
+    with closing(sqlite3.connect(made)) as file, file:
+        file.execute("CREATE TABLE filler (a)")
+        file.executemany("INSERT INTO filler VALUES (?)", [("one" * 100,)] * 3000)
+    assert subprocess.run([sys.executable, "-c", KILLED, made], check=False).returncode == -signal.SIGKILL
+    assert made.with_name(f"{made.name}-journal").stat().st_size > 0
+    told = home.tenuto("db", "restore", str(backup))
+    assert told.returncode == 0, told
+    assert home.tenuto("db", "check").returncode == 0
+    assert [found.name for found in path.parent.iterdir() if ".restoring" in found.name] == []
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("SELECT count(*) FROM registry").fetchone() == (1,)
+        assert file.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'filler'").fetchone() == (0,)
+
+
+def test_a_copy_that_is_not_sound_replaces_nothing(home: Home, tmp_path: Path) -> None:
+    """An older backup is looked through once it has been carried forward."""
+    path, backup = Path(home.database), tmp_path / "backup.sqlite3"
+    open_registry(path, SetClock(), minter=Counting()).close_readers()
+    undumped(kept(KNOWN[0], "lived", "sqlite").read_text("utf-8"), backup)
+    with closing(sqlite3.connect(backup)) as file, file:
+        file.execute("DELETE FROM run")
+    before = path.read_bytes()
+    told = home.tenuto("db", "restore", str(backup))
+    assert (told.returncode != 0, "is not sound" in told.stderr) == (True, True), told
+    assert path.read_bytes() == before
+    assert [found.name for found in path.parent.iterdir() if ".restoring" in found.name] == []
+
+
+def test_no_log_of_the_file_before_stays_beside_what_is_restored(home: Home, tmp_path: Path) -> None:
+    path, backup = Path(home.database), tmp_path / "backup.sqlite3"
+    open_registry(backup, SetClock(), minter=Counting()).close_readers()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for suffix in ("-journal", "-wal"):
+        Path(f"{path}{suffix}").write_bytes(b"of a file that somebody removed")
+    told = home.tenuto("db", "restore", str(backup))
+    assert told.returncode == 0, told
+    assert {found.name.rpartition("-")[2] for found in path.parent.glob("registry-replaced-*")} == {"journal", "wal"}
     assert home.tenuto("db", "check").returncode == 0
 
 

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import socket
 import sqlite3
+import stat
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import create_engine, event, insert
 from sqlalchemy.engine import Engine
+from sqlalchemy.pool import NullPool
 from tests.ledger.server import Server
-from tests.ledger.world import Counting, SetClock, candidate, written
+from tests.ledger.world import NOW, Counting, SetClock, candidate, written
 from tests.migrations.keeping import kept, undumped, undumped_there
 from tests.migrations.test_migrations import fresh, shape
 from tests.supervisors.homes import Home
 from tests.support.world import world
 
 from tenuto.model.change import Commit
+from tenuto.model.faults import Refused, StorageFull
+from tenuto.model.leadership import Leadership
 from tenuto.model.lifecycle import TaskState
 from tenuto.store import opening, tables
-from tenuto.store.migrating import kept_before
+from tenuto.store.migrating import kept_before, upgrade
+from tenuto.store.sqlite import APPLICATION
+from tenuto.transports import processes
 
 pytestmark = pytest.mark.anyio
 #: Tables that no shape of a row is of.
@@ -90,7 +100,7 @@ async def test_it_opens_goes_forward_and_is_worked_in(leave: Leave, version: str
     assert left.version == version
     before = left.counted()
     assert {name for name, count in before.items() if not count} <= {"sample", "sighting", "report"}
-    ledger = opening.open_registry(left.where, SetClock(), minter=Counting(10**9))
+    ledger = opening.open_registry(left.where, SetClock(), minter=Counting(10**9), gone=lambda _holder: True)
     assert left.version == opening.PRESENT
     assert left.counted() == before, "nothing is lost on the way"
     assert ledger.check() == ()
@@ -194,6 +204,107 @@ def test_a_file_that_is_carried_forward_is_copied_first(leave: Leave, version: s
     opening.open_registry(left.where, SetClock(), minter=Counting(10**9)).close_readers()
     with closing(sqlite3.connect(copy)) as connection:
         assert list(connection.iterdump()) == before, "nothing is copied where nothing is carried"
+
+
+@pytest.mark.parametrize("version", OLDER)
+@pytest.mark.parametrize("database", DATABASES)
+def test_nothing_is_carried_forward_under_one_who_leads(leave: Leave, version: str, database: str) -> None:
+    """Not before its lease has run out, by the clock that it is measured by."""
+    left = leave(version, "written", database)
+    before = left.counted()
+    with pytest.raises(Refused, match=r"pid 4711 on host.*tenuto restart"):
+        opening.open_registry(left.where, SetClock(), minter=Counting(10**9))
+    assert (left.version, left.counted()) == (version, before)
+    if database == "sqlite":
+        assert not kept_before(opening.place(left.where), version).exists()
+    late = SetClock(NOW + timedelta(seconds=15))
+    opening.open_registry(left.where, late, minter=Counting(10**9)).close_readers()
+    assert left.version == opening.PRESENT
+    opening.open_registry(left.where, SetClock(), minter=Counting(10**9)).close_readers()  # nothing to carry
+
+
+@pytest.mark.parametrize("version", OLDER)
+def test_the_databases_clock_says_whether_a_lease_has_run_out(leave: Leave, version: str) -> None:
+    left = leave(version, "written", "postgresql")
+    opening.open_registry(left.where, SetClock(), minter=Counting(10**9), shared=True).close_readers()
+    assert left.version == opening.PRESENT
+
+
+def test_a_newer_supervisor_waits_for_an_older_one_to_be_gone(tmp_path: Path) -> None:
+    """`up` ends as it does where another leads, so that nothing starts it again; the older one gone, it leads."""
+    home = Home(tmp_path / "home", str(tmp_path / "home" / "state" / "registry.sqlite3"))
+    path = Path(home.database)
+    with subprocess.Popen(["sleep", "1000"]) as older:
+        try:
+            there = processes.identity_of(older.pid)
+            assert there is not None
+            now = datetime.now(UTC)
+            mine = replace(
+                candidate("older", now, timedelta(days=1)), epoch=1, host=socket.gethostname(), pid=there.pid,
+                started=str(there.start), boot_id=there.boot or "",
+            )  # fmt: skip
+            old_one(path, OLDER[-1], mine)
+            ended = home.up().wait(300)
+            assert ended == 5, home.log()
+            assert opening.version_of(path) == OLDER[-1]
+            assert "Stop that one, or run: tenuto restart" in home.log()
+        finally:
+            older.kill()
+    try:
+        home.up()
+        home.led()
+        assert opening.version_of(path) == opening.PRESENT
+    finally:
+        home.close()
+
+
+def old_one(path: Path, version: str, lease: Leadership | None = None) -> None:
+    """A registry of an earlier schema, and whoever leads it."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool)
+    with engine.begin() as connection:
+        upgrade(connection, version)
+        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
+        if lease is not None:
+            row = dict(zip(tables.LEADERSHIP.columns, tables.LEADERSHIP.dump(lease), strict=True))
+            connection.execute(insert(tables.leadership).values(row))
+    engine.dispose()
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+@pytest.mark.parametrize("where", ["directory", "file", "made"])
+def test_where_the_copy_finds_no_room_nothing_is_carried_forward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, code: int
+) -> None:
+    """Told as a full disk. The earlier copy is there until another takes its place, whose name is synced before."""
+    path, version = tmp_path / "registry.sqlite3", OLDER[-1]
+    old_one(path, version)
+    copy = kept_before(path, version)
+    copy.write_text("of an earlier try", "utf-8")
+    real_sync, real_open = os.fsync, os.open
+
+    def sync(descriptor: int) -> None:
+        if (where == "directory") == stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(code, os.strerror(code))
+        real_sync(descriptor)
+
+    def opened(name: str | Path, *more: Any, **named: Any) -> int:
+        if str(name).endswith(".unfinished"):
+            raise OSError(code, os.strerror(code))
+        return real_open(name, *more, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*((os, "open", opened) if where == "made" else (os, "fsync", sync)))
+        with pytest.raises(StorageFull, match="make room"):
+            opening.open_registry(path, SetClock(), minter=Counting())
+    assert opening.version_of(path) == version
+    if where == "directory":
+        assert opening.version_of(copy) == version
+    else:
+        assert copy.read_text("utf-8") == "of an earlier try"
+    assert [found.name for found in tmp_path.iterdir() if found.name.endswith(".unfinished")] == []
+    opening.open_registry(path, SetClock(), minter=Counting()).close_readers()
+    assert (opening.version_of(path), opening.version_of(copy)) == (opening.PRESENT, version)
 
 
 @pytest.mark.parametrize("version", OLDER)

@@ -6,6 +6,8 @@ that is carried forward is copied first, so that the program that made it can st
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,13 @@ from sqlalchemy import Connection, create_engine, event, insert, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from tenuto.model.snapshot import Registry
-from tenuto.store import tables
+from tenuto.model.faults import Refused
+from tenuto.model.snapshot import Leadership, Registry
+from tenuto.store import leader, tables
 from tenuto.store.dialect import Dialect
 from tenuto.store.sqlite import APPLICATION, Sqlite, open_file
+
+Gone = Callable[[Leadership], bool]
 
 
 def script() -> ScriptDirectory:
@@ -38,24 +43,39 @@ def kept_before(path: Path, version: str) -> Path:
 
 def _copied(path: Path, version: str) -> None:
     """Copy the file as it is now; a copy of an earlier try, after which it may have been worked in, goes."""
-    copy = kept_before(path, version)
-    copy.unlink(missing_ok=True)
-    Sqlite(path).backup(copy)
+    Sqlite(path).backup(kept_before(path, version), over=True)
 
 
-def carry_forward(path: Path, identity: Registry, *, keep: bool = True) -> None:
-    """Bring the file at `path` to the present schema; a registry that is new gets `identity`.
+def _unled(connection: Connection, gone: Gone, now: datetime) -> None:
+    """Raises Refused while a supervisor leads that is not proven gone: it knows nothing of the schema to come."""
+    cells = connection.execute(leader.READ.with_for_update()).first()
+    holder = None if cells is None else tables.LEADERSHIP.load(tuple(cells))
+    if holder is None or holder.released_at is not None or holder.expires_at <= now or gone(holder):
+        return
+    raise Refused(
+        f"a supervisor of an older version uses this registry: pid {holder.pid} on {holder.host}; it was left as it is."
+        " Stop that one, or run: tenuto restart",
+        see="tenuto stop",
+    )
+
+
+def carry_forward(path: Path, identity: Registry, *, keep: bool = True, gone: Gone | None = None) -> None:
+    """Bring the file at `path` to the present schema; a registry that is new gets `identity`, which is made now.
 
     One of an older schema is copied beside itself first, unless `keep` is False. Raises StorageFull where there is no
-    room for that, with nothing changed.
+    room for that, and Refused while one leads whom `gone` does not say to be gone, with nothing changed; without `gone`
+    nobody can: it is a copy.
     """
     engine = create_engine("sqlite://", creator=lambda: open_file(path, "rw"), poolclass=NullPool)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     try:
         with engine.begin() as connection:
             before = MigrationContext.configure(connection).get_current_revision()
-            if keep and before is not None and before != script().get_current_head():
-                _copied(path, before)
+            if before is not None and before != script().get_current_head():
+                if gone is not None:
+                    _unled(connection, gone, identity.created_at)
+                if keep:
+                    _copied(path, before)
             upgrade(connection)
             connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
             _identify(connection, identity)
@@ -65,14 +85,23 @@ def carry_forward(path: Path, identity: Registry, *, keep: bool = True) -> None:
         engine.dispose()
 
 
-def carry_server_forward(dialect: Dialect, url: str, identity: Registry) -> None:
-    """Bring a PostgreSQL database to the present schema; whoever comes second waits, and finds it done."""
+def carry_server_forward(
+    dialect: Dialect, url: str, identity: Registry, *, gone: Gone | None = None, shared: bool = False
+) -> None:
+    """Bring a PostgreSQL database to the present schema; whoever comes second waits, and finds it done.
+
+    Raises Refused like `carry_forward`; with `shared`, by the database's clock.
+    """
     import psycopg
 
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool)
     try:
         with engine.begin() as connection:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({APPLICATION})")
+            before = MigrationContext.configure(connection).get_current_revision()
+            if gone is not None and before is not None and before != script().get_current_head():
+                now = connection.exec_driver_sql("SELECT clock_timestamp()").scalar_one() if shared else None
+                _unled(connection, gone, now or identity.created_at)
             upgrade(connection)
             _identify(connection, identity)
     except DBAPIError as error:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 from tenuto.model.faults import Corrupt, Mistake, NotFound, UnsupportedVersion
-from tenuto.model.snapshot import Registry
+from tenuto.model.snapshot import Leadership, Registry
 from tenuto.ports import Clock, Fuse, Minter
 from tenuto.store.dialect import Connection, texts_of
 from tenuto.store.ledger import TableLedger
@@ -30,6 +31,10 @@ SERVER = "postgresql://"
 _MAGIC = b"SQLite format 3\x00"
 
 
+def _unproven(_holder: Leadership) -> bool:
+    return False
+
+
 @overload
 def open_registry(where: str | Path, clock: Clock, *, minter: Minter, read_only: Literal[True]) -> ReadOnlyLedger: ...
 
@@ -43,6 +48,7 @@ def open_registry(
     read_only: Literal[False] = False,
     fuse: Fuse | None = None,
     shared: bool = False,
+    gone: Callable[[Leadership], bool] = _unproven,
 ) -> TableLedger: ...
 
 
@@ -54,15 +60,17 @@ def open_registry(
     read_only: bool = False,
     fuse: Fuse | None = None,
     shared: bool = False,
+    gone: Callable[[Leadership], bool] = _unproven,
 ) -> TableLedger | ReadOnlyLedger:
     """The registry at a path or URL (`sqlite:///PATH`, `postgresql://...`), made if it is not there.
 
     Read-only it must exist and be of the present schema. With `shared`, leases are measured by the database's clock
-    where it has one. Raises OutOfReach, Mistake where the driver of that database is not installed, NotFound, Corrupt
+    where it has one. An older one is carried forward unless a supervisor leads whom `gone` does not say to be gone
+    (Refused). Raises OutOfReach, Mistake where the driver of that database is not installed, NotFound, Corrupt
     or UnsupportedVersion; whatever is refused keeps its bytes.
     """
     if isinstance(where, str) and where.startswith(SERVER):
-        return _open_server(where, clock, minter, fuse, read_only=read_only, shared=shared)
+        return _open_server(where, clock, minter, fuse, gone, read_only=read_only, shared=shared)
     path = place(where)
     version = version_of(path)
     dialect = Sqlite(path)
@@ -73,7 +81,7 @@ def open_registry(
         _make_place(path)
         from tenuto.store.migrating import carry_forward
 
-        carry_forward(path, Registry(minter.new("registry"), 1, clock.now()))
+        carry_forward(path, Registry(minter.new("registry"), 1, clock.now()), gone=gone)
     return TableLedger(dialect, clock, fuse, shared=shared)
 
 
@@ -90,7 +98,14 @@ def server(url: str) -> Postgresql:
 
 
 def _open_server(
-    url: str, clock: Clock, minter: Minter, fuse: Fuse | None, *, read_only: bool, shared: bool
+    url: str,
+    clock: Clock,
+    minter: Minter,
+    fuse: Fuse | None,
+    gone: Callable[[Leadership], bool],
+    *,
+    read_only: bool,
+    shared: bool,
 ) -> TableLedger | ReadOnlyLedger:
     dialect = server(url)
     version = dialect.version()
@@ -101,7 +116,8 @@ def _open_server(
     if version != PRESENT:
         from tenuto.store.migrating import carry_server_forward
 
-        carry_server_forward(dialect, url, Registry(minter.new("registry"), 1, clock.now()))
+        identity = Registry(minter.new("registry"), 1, clock.now())
+        carry_server_forward(dialect, url, identity, gone=gone, shared=shared)
     return TableLedger(dialect, clock, fuse, shared=shared)
 
 

@@ -6,6 +6,7 @@ duplicate send. One connection writes; any number read, and a reader never waits
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from contextlib import AbstractContextManager, nullcontext
@@ -30,6 +31,9 @@ _INDEXES = {", ".join(f"{column.table.name}.{column.name}" for column in index.c
 _UNIQUE = "UNIQUE constraint failed: "
 _FULL = {"SQLITE_FULL", "SQLITE_READONLY_DBMOVED", "SQLITE_CANTOPEN"}
 _BROKEN = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
+#: What may lie beside a file, and is taken for its own by whoever opens it.
+BESIDE = ("-journal", "-wal", "-shm")
 
 
 class Sqlite:
@@ -153,18 +157,26 @@ class Sqlite:
             f"a {table} (row {row}) belongs to a {parent} that is not there" for table, row, parent, _ in orphans
         ]
 
-    def backup(self, to: Path) -> None:
-        if to.exists():
+    def backup(self, to: Path, *, over: bool = False) -> None:
+        """Copy it to `to`, which with `over` may be there: it is kept until the copy takes its place."""
+        if not over and to.exists():
             raise Conflict(f"{to} exists already; name a new file", field="path")
         unfinished = to.with_name(f".{to.name}.unfinished")
-        os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
         try:
+            os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
             self._copy(unfinished)
+            remove_beside(to)
             unfinished.replace(to)
+            synced(to.parent)
         except sqlite3.Error as error:
             raise self.translated(error) from error
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            raise StorageFull(f"{to} cannot be written ({error.strerror}); make room, nothing was changed") from error
         finally:
             unfinished.unlink(missing_ok=True)
+            remove_beside(unfinished)
 
     def _copy(self, to: Path) -> None:
         """Copy every page, and have the copy stand alone: synced, and without a log beside it."""
@@ -175,8 +187,7 @@ class Sqlite:
         finally:
             target.close()
             source.close()
-        with to.open("rb") as file:
-            os.fsync(file.fileno())
+        synced(to)
 
     def translated(self, error: Exception) -> Exception:
         code = getattr(error, "sqlite_errorname", None) or ""
@@ -195,6 +206,21 @@ def open_file(path: Path, mode: str, *, immutable: bool = False) -> sqlite3.Conn
     return sqlite3.connect(
         where, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
     )
+
+
+def remove_beside(path: Path) -> None:
+    """Remove the logs of a file that is not there any more: the next one of its name would be given what they hold."""
+    for suffix in BESIDE:
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def synced(path: Path) -> None:
+    """Have a file, or the names in a directory, outlast a loss of power."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def broken(path: Path, why: str) -> str:

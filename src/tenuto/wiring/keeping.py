@@ -9,8 +9,11 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+from tenuto.model.evidence import Presence
 from tenuto.model.faults import Mistake, NotFound, Refused
+from tenuto.model.leadership import Leadership
 from tenuto.surfaces.cli.entrances import Proof
+from tenuto.wiring.glance import presence_of
 from tenuto.wiring.outside import Outside, unused
 
 
@@ -51,7 +54,11 @@ def _upgrade(outside: Outside) -> Proof:
         raise NotFound(f"there is no registry at {settings.shown_database}; a supervisor makes it when it first starts")
     if before != PRESENT:
         unused(outside)
-    ledger = open_registry(settings.database, outside.clock, minter=outside.minter)
+
+    def gone(holder: Leadership) -> bool:
+        return presence_of(holder, settings.machine) is Presence.GONE
+
+    ledger = open_registry(settings.database, outside.clock, minter=outside.minter, shared=settings.server, gone=gone)
     ledger.close_readers()
     if before == PRESENT:
         return Proof(True, "it was of the present schema already", result={"before": before, "after": PRESENT})

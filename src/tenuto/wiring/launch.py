@@ -21,7 +21,7 @@ from pathlib import Path
 from tenuto.config import Settings
 from tenuto.engine.cycle import Deposed
 from tenuto.engine.residency import NotFree
-from tenuto.model.faults import Corrupt, Mistake, OutOfReach, StorageFull, UnsupportedVersion
+from tenuto.model.faults import Corrupt, Mistake, OutOfReach, Refused, StorageFull, UnsupportedVersion
 from tenuto.ports import Fuse
 
 _LOG = logging.getLogger("tenuto")
@@ -90,6 +90,9 @@ def foreground(settings: Settings, *, detached: bool = False, fuse: Fuse | None 
     except UnsupportedVersion as error:
         _LOG.error("%s", error)
         return 7
+    except Refused as error:  # one of an older version leads
+        _LOG.error("%s", error)
+        return 5
     except (Corrupt, StorageFull, OutOfReach, Mistake, OSError) as error:
         _LOG.error("%s", error)
         return 1

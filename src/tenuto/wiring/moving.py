@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from tenuto.config import SERVER, Settings, without_password
 from tenuto.model.faults import Conflict, Corrupt, Mistake, NotFound, Refused, UnsupportedVersion
+from tenuto.store.sqlite import BESIDE, Sqlite, remove_beside, synced
 from tenuto.surfaces.cli.entrances import Proof
 from tenuto.wiring.glance import Glimpse, presence_of
 from tenuto.wiring.outside import Outside, unused
@@ -33,7 +34,7 @@ def restore(outside: Outside, source: Path, say: Say) -> Proof:
     _sound(outside, source)
     floor = max(_highest_epoch(settings, source), *(_epoch_of(path) for path in (source, settings.registry_path)))
     made = settings.registry_path.with_name(f".{settings.registry_path.name}.restoring")
-    made.unlink(missing_ok=True)
+    _removed(made)
     say(f"copying {source}")
     _copy(source, made)
     try:
@@ -43,13 +44,15 @@ def restore(outside: Outside, source: Path, say: Say) -> Proof:
             connection.execute("UPDATE leadership SET epoch = ?, released_at = ?, stop_asked_at = NULL", (floor, now))
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             connection.execute("PRAGMA journal_mode = DELETE")
-        _synced(made)
+            if damage := Sqlite(made).damage(connection):
+                raise Corrupt(f"the copy of {source} is not sound: {damage[0]}; nothing was changed")
+        synced(made)
         unused(outside)
         aside = _set_aside(settings.registry_path, "replaced", outside)
         made.replace(settings.registry_path)
-        _synced(settings.registry_path.parent)
+        synced(settings.registry_path.parent)
     finally:
-        made.unlink(missing_ok=True)
+        _removed(made)
     lines = [f"what was there is now {aside}"] if aside is not None else []
     lines.append("start with: tenuto start; tasks whose hosts did more than the backup knows will wait for you")
     result = {"registry": str(settings.registry_path), "epoch_above": floor, "aside": str(aside) if aside else None}
@@ -106,7 +109,7 @@ def archive(outside: Outside, target: Path, say: Say) -> Proof:
                     break
                 after = page[-1].n
                 say(f"{count} events")
-        _synced(target)
+        synced(target)
     finally:
         ledger.close_readers()
     told = f"{count} events from before {before.date()} are in {target}"
@@ -119,7 +122,6 @@ def move(outside: Outside, url: str, say: Say) -> Proof:
     from tenuto.store.dialect import Texts
     from tenuto.store.migrating import carry_server_forward
     from tenuto.store.opening import PRESENT, open_registry, server, version_of
-    from tenuto.store.sqlite import Sqlite
 
     settings = _file_only(outside.settings, "move")
     if not url.startswith(SERVER):
@@ -214,8 +216,6 @@ def _epoch_of(path: Path) -> int:
 
 def _copy(source: Path, target: Path) -> None:
     """A consistent copy, whole or not at all, for its owner only."""
-    from tenuto.store.sqlite import Sqlite
-
     Sqlite(source).backup(target)
 
 
@@ -230,18 +230,24 @@ def _present(outside: Outside, copy: Path) -> None:
 
 
 def _set_aside(path: Path, why: str, outside: Outside) -> Path | None:
-    """Rename a registry with its log, so that nobody takes it for the one in force."""
-    if not path.exists():
-        return None
+    """Rename a registry with its logs, so that nobody takes it for the one in force."""
+    there = path.exists()
     stamp = outside.now().strftime("%Y%m%dT%H%M%S%fZ")
     aside = path.with_name(f"{path.stem}-{why}-{stamp}{path.suffix}")
-    for suffix in ("-wal", "-shm"):
+    for suffix in BESIDE:
         log = path.with_name(path.name + suffix)
         if log.exists():
             log.rename(aside.with_name(aside.name + suffix))
-    path.rename(aside)
-    _synced(path.parent)
-    return aside
+    if there:
+        path.rename(aside)
+    synced(path.parent)
+    return aside if there else None
+
+
+def _removed(path: Path) -> None:
+    """Remove a file of ours that was not finished, and the logs of one that was killed over it."""
+    path.unlink(missing_ok=True)
+    remove_beside(path)
 
 
 def _new(path: Path) -> BinaryIO:
@@ -252,11 +258,3 @@ def _new(path: Path) -> BinaryIO:
     except OSError as error:
         raise Mistake(f"{path} cannot be written: {error.strerror}", field="target") from None
     return os.fdopen(descriptor, "wb")
-
-
-def _synced(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
