@@ -48,7 +48,9 @@ class Standing:
             await self._stops.listen(session)
         except OSError as error:
             why = error.strerror or error  # a path that is too long has no errno
-            raise NotOpened(f"its hooks cannot be heard ({why}); a long path is mended by a shorter TENUTO_HOME") from None
+            raise NotOpened(
+                f"its hooks cannot be heard ({why}); a long path is mended by a shorter TENUTO_HOME"
+            ) from None
         self._stops.awaited = True
         end = time.monotonic() + WAITS
         while time.monotonic() < end and not self._cut:
