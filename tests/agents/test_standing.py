@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tenuto.config import SOCKET_BYTES, load
 from tenuto.transports.agents import events as said
 from tenuto.transports.agents.channel import NotOpened
 from tenuto.transports.agents.standing import Standing
@@ -18,6 +21,8 @@ from tenuto.transports.agents.stops import Stops
 from tenuto.transports.hooks import calls
 
 SESSION, MARKER = "s-1", "[tenuto:c-1]"
+MACOS = 103
+"""Bytes that a socket's path may have there, the least of the systems that are supported."""
 
 
 @pytest.fixture
@@ -137,3 +142,16 @@ async def test_a_stop_that_nobody_waits_for_is_let_go_at_once(folder: Path) -> N
         await stops.listen(SESSION)
         async with asyncio.timeout(60):
             assert await hook(folder, "Stop") == ""
+
+
+async def test_where_the_supervisors_socket_fits_hooks_are_heard_too(folder: Path) -> None:
+    state = folder / ("x" * (SOCKET_BYTES - len(os.fsencode(folder)) - len("//api.sock")))
+    state.mkdir(mode=0o700)
+    at = replace(load({"TENUTO_HOME": str(folder)}), state=state).socket
+    assert (at, len(os.fsencode(at))) == (state / "api.sock", SOCKET_BYTES)
+    async with standing(state) as (channel, _program, _stops):
+        called = asyncio.create_task(hook(state, "Stop"))
+        assert await channel.open(SESSION) == SESSION
+        await channel.prompt("Go on.", MARKER)
+        assert await called == "Go on."
+    assert len(os.fsencode(at.with_name(calls.socket_name(SESSION)))) <= MACOS

@@ -101,8 +101,12 @@ def waiting(place: Path) -> list[tuple[Path, Call | None]]:
 
 
 def socket_name(session: str) -> str:
-    """Beside the supervisor's socket: where the host that works in a session hears its hooks."""
-    return f"h-{hashlib.sha256(session.encode()).hexdigest()[:16]}.sock"
+    """Beside the supervisor's socket: where the host that works in a session hears its hooks.
+
+    Three letters longer than `api.sock` and no more, so that a path which holds that one (100 bytes at most,
+    `config.SOCKET_BYTES`) holds this one too on every system: macOS takes 103.
+    """
+    return f"h{hashlib.sha256(session.encode()).hexdigest()[:10]}"
 
 
 def _call(file: Path) -> Call | None:
