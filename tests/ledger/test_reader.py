@@ -19,7 +19,7 @@ from tenuto.model.lifecycle import AttemptState, CommandState, DeliveryState, Ru
 from tenuto.model.message import Message, MessageKind, MessagePolicy
 from tenuto.model.snapshot import Role, Token
 from tenuto.model.work import Disposition, DispositionSource, Report, ReportKind, Task, Wait, WaitKind
-from tenuto.store import reader as looks
+from tenuto.store import questions
 from tenuto.store.ledger import TableLedger
 
 pytestmark = pytest.mark.anyio
@@ -265,8 +265,8 @@ async def test_every_thread_looks_for_itself_while_the_writer_writes(ledger: Tab
 
 
 #: Looks that every cycle makes, and the words by which SQLite says that a look reads a whole table.
-CYCLE = ["_DUE", "_NEXT_DUE", "_UNDER_WAY", "_SLOTS", "_HOLDER", "_LIVE", "_LAST", "_SENT", "_OPEN_OF_TASK", "_SIDE"]
-CYCLE += ["_OPEN_WAITS", "_PENDING_WAKES", "_UNDELIVERED", "_SAMPLES", "_STATE", "_TOKEN"]
+CYCLE = ["DUE", "NEXT_DUE", "UNDER_WAY", "SLOTS", "HOLDER", "LIVE", "LAST", "SENT", "OPEN_OF_TASK", "SIDE"]
+CYCLE += ["OPEN_WAITS", "PENDING_WAKES", "UNDELIVERED", "SAMPLES", "STATE", "TOKEN"]
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -275,22 +275,22 @@ async def test_no_look_of_a_cycle_reads_a_whole_table(ledger: TableLedger) -> No
     used: set[tuple[str, str]] = set()
     with ledger._looking() as look:
         for name in CYCLE:
-            sentence = ledger._sql.of(getattr(looks, name))
+            sentence = ledger._sql.of(getattr(questions, name))
             nothing = [None] * len(sentence.names)
             plan = look.connection.execute(f"EXPLAIN QUERY PLAN {sentence.sql}", nothing).fetchall()
             whole += [(name, step) for *_, step in plan if reads_all(step)]
             used |= {(name, word) for *_, step in plan for word in step.split() if "_" in word}
     assert whole == []
     assert used >= {
-        ("_DUE", "task_due"),
-        ("_NEXT_DUE", "task_due"),
-        ("_SLOTS", "task_state"),
-        ("_UNDER_WAY", "command_open"),
-        ("_UNDER_WAY", "one_live_attempt_per_task"),
-        ("_OPEN_OF_TASK", "command_open"),
-        ("_OPEN_WAITS", "wait_open"),
-        ("_PENDING_WAKES", "one_pending_wake_per_kind"),
-        ("_UNDELIVERED", "message_undelivered"),
+        ("DUE", "task_due"),
+        ("NEXT_DUE", "task_due"),
+        ("SLOTS", "task_state"),
+        ("UNDER_WAY", "command_open"),
+        ("UNDER_WAY", "one_live_attempt_per_task"),
+        ("OPEN_OF_TASK", "command_open"),
+        ("OPEN_WAITS", "wait_open"),
+        ("PENDING_WAKES", "one_pending_wake_per_kind"),
+        ("UNDELIVERED", "message_undelivered"),
     }
 
 
