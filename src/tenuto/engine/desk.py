@@ -7,10 +7,9 @@ registry that can be opened, with or without a supervisor.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 
 from tenuto.core import control, delivery, slots
 from tenuto.engine import elsewhere, words
@@ -22,6 +21,8 @@ from tenuto.engine.cycle import Cycle
 from tenuto.engine.hooking import Hooking
 from tenuto.engine.importing import Importing, Loan
 from tenuto.engine.limiting import Limiting
+from tenuto.engine.numbers import TASK_CAPS, auto_resume, cap, numbered, policy_with
+from tenuto.engine.ordering import Order, checked, rows
 from tenuto.engine.permitting import Permitting
 from tenuto.engine.reading import EVERY, LISTED, Explained, Shown
 from tenuto.engine.spawning import Source, Spawn, Spawning
@@ -34,52 +35,23 @@ from tenuto.model.decision import Because
 from tenuto.model.evidence import Presence
 from tenuto.model.fact import Fact, FactKind, Scalar
 from tenuto.model.faults import Conflict, Mistake, NoSupervisor, NotAllowed, Refused
-from tenuto.model.ids import CommandId, RunId, TaskId, TextId, WaitId, WakeId
-from tenuto.model.lifecycle import RunState, TaskState
+from tenuto.model.ids import CommandId, RunId, TaskId, WaitId
+from tenuto.model.lifecycle import TaskState
 from tenuto.model.message import MessagePolicy
 from tenuto.model.permission import Verdict
-from tenuto.model.policy import KEEPING, POLICY, Keeping, Policy, number
+from tenuto.model.policy import KEEPING, POLICY, Keeping, Policy
 from tenuto.model.snapshot import Leadership, Role, Snapshot, Token
 from tenuto.model.work import (
     HUMAN_WAITS,
-    Acceptance,
     Agent,
-    AutoResume,
     DispositionSource,
     ReportKind,
-    Run,
-    Task,
-    Text,
-    TextKind,
     Wait,
     WaitKind,
-    Wake,
-    WakeKind,
 )
 from tenuto.ports import Clock, Executor, Fuse, Ledger, Minter, NoFuse, Playbooks, Sessions, UnitSources
 
 __all__ = ["Caller", "Desk", "Done", "Effect", "Explained", "Order", "Shown"]
-
-
-@dataclass(frozen=True)
-class Order:
-    """What `tenuto run` asks for: one run with one task."""
-
-    title: str
-    objective: str
-    cwd: str
-    agent: Agent
-    acceptance: Acceptance = field(default_factory=Acceptance)
-    auto_resume: AutoResume = AutoResume.ON
-    max_attempts: int | None = None
-    policy: Mapping[str, int | float | None] = field(default_factory=dict)
-    coordinator: bool = False
-
-
-#: Caps that may be taken off again, and the word for it.
-CAPS = frozenset(name for name in Policy.__dataclass_fields__ if name.startswith(("max_", "run_")))
-TASK_CAPS = ("max-attempts", "max-live", "max-tokens", "max-cost")
-NO_CAP = "none"
 
 
 class Desk(Writing):
@@ -113,9 +85,7 @@ class Desk(Writing):
         )  # fmt: skip
         self._executors = executors or {}
         self._stop = stop
-        self._spawning = Spawning(
-            ledger, minter, self._executors, playbooks, defaults, Cycle.executor_of, self._policy_with
-        )
+        self._spawning = Spawning(ledger, minter, self._executors, playbooks, defaults, Cycle.executor_of, policy_with)
         self._tokens = Tokens(ledger, clock, minter)
         self._elsewhere = away or elsewhere.Nowhere()
         self.chains = Chains(
@@ -139,81 +109,16 @@ class Desk(Writing):
         caller.must_operate()
         if (replay := self._replay(caller, key, "create", order)) is not None:
             return replay  # before anything is objected to: what was made stays made
-        policy = self._checked(order)
-        now, new = self._clock.now(), self._mint.new
-        run_id, task_id, text_id = RunId(new("run")), TaskId(new("task")), TextId(new("text"))
-        run = Run(run_id, 1, order.title, RunState.OPEN, order.auto_resume, policy, None, now)
-        if order.coordinator:
-            run = replace(run, coordinator=task_id)
-        body = order.objective
-        text = Text(text_id, TextKind.OBJECTIVE, task_id, body, hashlib.sha256(body.encode()).hexdigest(), now)
-        task = Task(
-            id=task_id,
-            revision=1,
-            run_id=run_id,
-            title=order.title,
-            objective=text_id,
-            cwd=order.cwd,
-            agent=order.agent,
-            acceptance=order.acceptance,
-            state=TaskState.PENDING,
-            created_at=now,
-            max_attempts=order.max_attempts,
-            waiting_since=None,
-            look_at=now,
-        )
-        wake = Wake(WakeId(new("wake")), 1, task_id, WakeKind.EVENT, "the task was made", now, now)
-        facts = (
-            Fact(FactKind.RUN_CREATED, run_id, None, {"title": order.title[:200]}),
-            Fact(FactKind.TASK_CREATED, run_id, task_id, {"title": order.title[:200]}),
-        )
-        result: dict[str, Scalar] = {"run": run_id, "task": task_id}
-        commit = Commit(puts=(run, text, task, wake), facts=facts, key=self._key(caller, "create", key, order, result))
+        policy = checked(order, self._defaults, self._executors)
+        made, result = rows(order, policy, self._clock.now(), self._mint.new)
+        commit = replace(made, key=self._key(caller, "create", key, order, result))
         done = await self._committed(commit, result)
-        self._rung(task_id)
+        self._rung(TaskId(str(result["task"])))
         return done
 
     def _allowed(self, title: str, objective: str, cwd: str, agent: Agent) -> Policy:
         """The policy of work that may be; raises Mistake with the field to mend."""
-        return self._checked(Order(title, objective, cwd, agent))
-
-    def _checked(self, order: Order) -> Policy:
-        if not order.title.strip() or len(order.title) > 200:
-            raise Mistake("a title has 1 to 200 characters", field="title")
-        if not order.objective.strip():
-            raise Mistake("the objective is empty; say what is to be done", field="objective")
-        size = len(order.objective.encode("utf-8", "surrogatepass"))
-        if size > self._defaults.objective_bytes:
-            raise Mistake(
-                f"the objective has {size} bytes; at most {self._defaults.objective_bytes} are taken", field="objective"
-            )
-        try:
-            order.objective.encode()
-        except UnicodeEncodeError:
-            raise Mistake("the objective is not valid UTF-8 text", field="objective") from None
-        if not order.agent.argv or not order.agent.argv[0]:
-            raise Mistake("name a program to run", field="program")
-        if order.max_attempts is not None and not 1 <= order.max_attempts <= 1_000_000:
-            raise Mistake("max-attempts is a whole number from 1 to 1000000", field="max_attempts")
-        executor = self._executors.get(Cycle.executor_of(order.agent.carrier))
-        if executor is None:
-            raise Mistake(f"no executor here runs '{order.agent.carrier}'", field="agent")
-        if objection := executor.objection(order.agent, order.cwd):
-            raise Mistake(objection[1], field=objection[0])
-        return self._policy_with(self._defaults, order.policy)
-
-    @staticmethod
-    def _policy_with(policy: Policy, changes: Mapping[str, int | float | None]) -> Policy:
-        """A policy with single numbers replaced; durations are given in seconds."""
-        made: dict[str, object] = {}
-        for name, value in changes.items():
-            if name not in Policy.__dataclass_fields__ or isinstance(getattr(POLICY, name), tuple):
-                raise Mistake(f"there is no policy number '{name}'", field=name)
-            if value is None and name in CAPS:
-                made[name] = None
-                continue
-            made[name] = number(name, getattr(POLICY, name), value)
-        return replace(policy, **made)  # type: ignore[arg-type]
+        return checked(Order(title, objective, cwd, agent), self._defaults, self._executors)
 
     async def spawn(self, caller: Caller, asked: Spawn, key: str | None) -> Done:
         """Make one more task, at most once under one key. What is refused has made nothing."""
@@ -532,8 +437,8 @@ class Desk(Writing):
             )
         mode = changes.get("auto-resume")
         clear = mode == "inherit"
-        auto = None if mode is None or clear else self._auto(mode)
-        caps = {name.replace("-", "_"): self._cap(name, value) for name, value in changes.items() if name in TASK_CAPS}
+        auto = None if mode is None or clear else auto_resume(mode)
+        caps = {name.replace("-", "_"): cap(name, value) for name, value in changes.items() if name in TASK_CAPS}
         return await self._one(
             caller,
             f"policy {sorted(changes.items())}",
@@ -548,23 +453,14 @@ class Desk(Writing):
     async def _set_run_policy(
         self, caller: Caller, run_id: RunId, changes: Mapping[str, str], task_ids: Sequence[TaskId], key: str | None
     ) -> Done:
-        numbers: dict[str, int | float | None] = {}
-        auto: AutoResume | None = None
-        for name, value in changes.items():
-            if name == "auto-resume":
-                auto = self._auto(value)
-                continue
-            try:
-                numbers[name.replace("-", "_")] = None if value.strip().lower() == NO_CAP else float(value)
-            except ValueError:
-                raise Mistake(f"{name} must be a number (durations in seconds)", field=name) from None
+        numbers, auto = numbered(changes)
         result: dict[str, Scalar] = {"run": run_id}
         for _ in range(TRIES):
             run = self.run(run_id)
             changed = replace(
                 run,
                 revision=run.revision + 1,
-                policy=self._policy_with(run.policy, numbers),
+                policy=policy_with(run.policy, numbers),
                 auto_resume=auto or run.auto_resume,
             )
             data: dict[str, Scalar] = {name: str(value) for name, value in changes.items()}
@@ -579,28 +475,6 @@ class Desk(Writing):
                     self._rung(task_id)
                 return done
         raise Conflict("the run is changing too fast; try again")
-
-    @staticmethod
-    def _auto(value: str) -> AutoResume:
-        try:
-            return AutoResume(value)
-        except ValueError:
-            raise Mistake("auto-resume is on, manual, or inherit (tasks)", field="auto-resume") from None
-
-    @staticmethod
-    def _cap(name: str, value: str) -> int | timedelta | None:
-        """A task's own cap; `none` takes it back, and the run's number holds again."""
-        if value.strip().lower() == NO_CAP:
-            return None
-        if name == "max-live":
-            try:
-                return number(name, timedelta(), float(value))
-            except ValueError:
-                raise Mistake(f"{name} is a duration in seconds", field=name) from None
-        most = 1_000_000 if name == "max-attempts" else 10**15
-        if not value.isdecimal() or len(value) > len(str(most)) or not 1 <= int(value) <= most:
-            raise Mistake(f"{name} is a whole number from 1 to {most}", field=name)
-        return int(value)
 
     # -- words
 
