@@ -230,7 +230,7 @@ def test_each_executor_elsewhere_is_judged_by_the_supervisors_word(settings: Set
     assert {name.removeprefix("executor host:"): check.ok for name, check in found.items()} == {
         "well": True, "away": None, "just-gone": None, "needed": False, "strange": False, "ill": False, "never": False,
     }  # fmt: skip
-    assert found["executor host:needed"].mend == "tenuto host needed, on its machine"
+    assert found["executor host:needed"].mend == "tenuto host --name needed --token-file FILE, on its machine"
     assert "2 commands" in found["executor host:strange"].found
     assert not found["executor host:just-gone"].mend, "it may be back in a moment"
 

@@ -313,6 +313,7 @@ def _nothing(case: Case) -> str | None:
 
 LOOK = "tenuto explain {task}; look at its conversation before anything is sent"
 GIVE_UP = "if what it did was looked at and it never comes back: tenuto command release {turn} --verdict happened"
+CHOOSE = "then: tenuto continue {task}, or tenuto fail {task} --reason WHY"
 R, H, C = Row, Health, Confidence
 TABLE: tuple[Row, ...] = (
     R("1", _state(TaskState.COMPLETED), H.COMPLETED, C.HIGH),
@@ -332,7 +333,7 @@ TABLE: tuple[Row, ...] = (
     R("7", _delivery, H.RECONCILING, C.HIGH, LOOK),
     R("8", _card, H.RECONCILING, C.MEDIUM, LOOK),
     R("9", _claim, H.RUNNING, C.MEDIUM),
-    R("9b", _exhausted, H.NEEDS_HUMAN, C.HIGH, "look at its plan; then: tenuto continue {task}, or tenuto fail {task}"),
+    R("9b", _exhausted, H.NEEDS_HUMAN, C.HIGH, f"look at its plan; {CHOOSE}"),
     R("10", _due_with_traffic, H.RECONCILING, C.MEDIUM, LOOK),
     R("10", _due, H.SUSPECT, C.MEDIUM, LOOK),
     R("11", _silent_hard, H.SUSPECT, C.HIGH, LOOK),

@@ -172,7 +172,8 @@ class Chains:
         caller.must_operate()
         self._books.help.must_lead()
         if self.merging.proposals.mandate(given) is None:
-            raise Refused("this chain merges nothing", field="chain", see="tenuto chain start --merge")
+            see = "tenuto chain start --merge-at WHERE --allow merge"
+            raise Refused("this chain merges nothing", field="chain", see=see)
         stepped = await self.step(given, asked=True)
         standing = await self.merging.standing(given)
         if standing is not None and standing.held:

@@ -6,22 +6,20 @@ that cannot be told says so rather than guess.
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import sqlite3
-import stat
+import ssl
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
+from tenuto.config import Settings
 from tenuto.model.faults import Corrupt, Mistake, OutOfReach, UnsupportedVersion
-from tenuto.surfaces.cli.entrances import Check
-from tenuto.wiring import examining, probing
-from tenuto.wiring.outside import Outside
+from tenuto.surfaces.cli.entrances import Check, Glance
+from tenuto.wiring import examining, places, probing
+from tenuto.wiring.outside import PRESENT_HOLDERS, Outside
 
-ROOM = 200 * 1024 * 1024
 OLD_SQLITE = (3, 35, 0)
 
 
@@ -31,17 +29,17 @@ def checks(outside: Outside, *, probe: bool = False) -> Sequence[Check]:
     try:
         settings = outside.settings
     except Mistake as mistake:
-        return [*told, Check("configuration", False, mistake.message, "mend the file, or remove the line")]
+        mend = "mend what it names, in the file or in the environment, or leave it out"
+        return [*told, Check("configuration", False, mistake.message, mend)]
+    glance = _glanced(outside)
     told.append(Check("configuration", True, f"{settings.config_file} ({_there(settings.config_file)})"))
     told += [
-        _directory("state directory", settings.state),
-        _room(settings.state),
-        _private("operator token", settings.operator_token, needed=False),
-        _private("environment file", settings.env_file, needed=False),
+        *places.checks(settings),
         _registry(outside),
-        _lease(outside),
-        _door(outside),
-        _port(outside),
+        _lease(outside, glance),
+        _door(outside, glance),
+        _port(settings, glance),
+        *_tls(settings),
         _host(settings.journal),
         _spool(settings.spool),
         *examining.checks(settings, probe=probe),
@@ -64,108 +62,100 @@ def _sqlite() -> Check:
     return Check("sqlite", good, sqlite3.sqlite_version, "" if good else "use a Python with SQLite 3.35 or newer")
 
 
-def _directory(name: str, path: Path) -> Check:
-    if not path.exists():
-        parent = next((p for p in path.parents if p.exists()), path)
-        good = os.access(parent, os.W_OK | os.X_OK)
-        return Check(name, good, f"{path} is not there yet", "" if good else f"make {parent} writable for you")
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if not os.access(path, os.W_OK | os.X_OK):
-        return Check(name, False, f"{path} cannot be written", f"make it yours: chown -R {os.getuid()} {path}")
-    if mode & 0o077:
-        return Check(name, False, f"{path} has mode {mode:04o}", f"chmod 700 {path}")
-    return Check(name, True, str(path))
-
-
-def _room(path: Path) -> Check:
-    place = next((p for p in (path, *path.parents) if p.exists()), Path("/"))
-    free = shutil.disk_usage(place).free
-    return Check(
-        "disk", free > ROOM, f"{free // (1024 * 1024)} MiB free", "" if free > ROOM else "make room on that disk"
-    )
-
-
-def _private(name: str, path: Path, *, needed: bool) -> Check:
-    try:
-        about = path.stat()
-    except FileNotFoundError:
-        return Check(name, not needed, "not there yet", "it is made when a supervisor first starts" if needed else "")
-    except OSError as error:
-        return Check(name, False, f"{path}: {error.strerror}", "make it readable for you")
-    mode = stat.S_IMODE(about.st_mode)
-    good = not mode & 0o077 and about.st_uid == os.geteuid()
-    return Check(name, good, f"{path}, mode {mode:04o}", "" if good else f"chmod 600 {path}")
-
-
 def _registry(outside: Outside) -> Check:
-    from tenuto.store.opening import PRESENT, server, version_of
+    from tenuto.store.opening import PRESENT, place, server, version_of
 
     path = outside.settings.shown_database
     try:
         if outside.settings.server:
             version = server(outside.settings.database).version()
         else:
-            version = version_of(outside.settings.registry_path)
+            version = version_of(place(outside.settings.database))
     except OutOfReach as error:
         return Check("registry", False, f"{path}: {error}", "start the database server, or mend `database`")
     except Mistake as mistake:
-        return Check("registry", False, mistake.message, "pip install 'tenuto[postgres]'")
-    except (Corrupt, UnsupportedVersion) as error:
-        return Check("registry", False, str(error), "tenuto db check, or restore a backup")
+        mend = "pip install 'tenuto[postgres]'" if outside.settings.server else "mend `database`"
+        return Check("registry", False, mistake.message, mend)
+    except UnsupportedVersion as error:
+        return Check("registry", False, str(error), "use the newer program that made it, or: tenuto db restore FILE")
+    except Corrupt as error:
+        return Check("registry", False, str(error), "tenuto db check; then put a backup there: tenuto db restore FILE")
+    except OSError as error:
+        return Check("registry", False, f"{path}: {error.strerror}", "make it a file that is yours")
     if version is None:
         return Check("registry", True, f"{path} is not there yet")
     mend = "" if version == PRESENT else "tenuto db upgrade"
     return Check("registry", version == PRESENT, f"{path}, schema {version}", mend)
 
 
-def _lease(outside: Outside) -> Check:
+def _glanced(outside: Outside) -> Glance | str:
+    """The supervisor at a glance, or why there is none."""
     try:
-        glance = outside.glance()
-    except (Corrupt, UnsupportedVersion) as error:
-        return Check("supervisor", False, f"its lease cannot be read: {error}", "mend the registry first")
-    except (OutOfReach, Mistake) as error:
-        return Check("supervisor", None, f"its lease cannot be read: {error}")
-    told = glance.standing + (f", pid {glance.pid}, epoch {glance.epoch}" if glance.pid else "")
+        return outside.glance()
+    except (OutOfReach, Corrupt, UnsupportedVersion, Mistake, OSError) as error:
+        return str(error)
+
+
+def _lease(outside: Outside, glance: Glance | str) -> Check:
+    if isinstance(glance, str):
+        return Check("supervisor", False, f"its lease cannot be read: {glance}", "mend the registry first")
+    where = "" if glance.near else f" on {glance.host}"
+    told = glance.standing + (f", pid {glance.pid}{where}, epoch {glance.epoch}" if glance.pid else "")
     mends = {
-        "missing": "tenuto start",
         "fresh-dead": "tenuto start",
         "stale-dead": "tenuto start",
         "stop-fenced": "wait until it has stopped",
         "stale-alive": f"look at {outside.settings.log}; then tenuto restart",
     }
+    if not glance.near:
+        mends["stale-alive"] = f"look after the supervisor on {glance.host}, or stop it: tenuto stop"
+    if glance.standing == "live" and glance.troubles:
+        return Check("supervisor", False, f"{told}: {'; '.join(glance.troubles)}", "mend what it names; tenuto status")
     good = glance.standing in ("live", "missing")
     return Check("supervisor", good, told, mends.get(glance.standing, ""))
 
 
-def _door(outside: Outside) -> Check:
+def _door(outside: Outside, glance: Glance | str) -> Check:
+    """Whether whoever should answer at this home's socket does, and nobody else."""
     path = outside.settings.socket
-    if not path.exists():
-        try:
-            glance = outside.glance()
-        except (OutOfReach, Corrupt, UnsupportedVersion, Mistake):
-            return Check("API socket", None, "not there")
-        led = glance.standing == "live" and glance.address in (None, str(path))
-        return Check("API socket", not led, "not there", "tenuto restart" if led else "")
+    name = "API socket"
+    led = glance if not isinstance(glance, str) and glance.standing == "live" else None
+    ours = led is not None and led.near and led.address in (None, str(path))
+    where = f"pid {led.pid} on {led.host} leads and answers at {led.address}" if led is not None else ""
+    there = "give your words where it leads, or end it there and then here: tenuto start"
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        if isinstance(glance, str):
+            return Check(name, None, "not there", "mend the registry first")
+        if ours:
+            return Check(name, False, "not there, though a supervisor leads", "tenuto restart")
+        return Check(name, True, f"not there; {where}" if where else "not there")
+    except OSError as error:
+        return Check(name, False, f"{path}: {error.strerror}", f"make the directories above {path} yours")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(timedelta(seconds=2).total_seconds())
         try:
             client.connect(str(path))
         except OSError as error:
-            return Check("API socket", False, f"{path}: {error.strerror or error}", "tenuto start")
-    return Check("API socket", True, str(path))
+            text = f"{path}: {error.strerror or error}"
+            if led is not None and not ours:
+                return Check(name, None, f"{text}; {where}", there)
+            return Check(name, False, text, "tenuto restart" if ours else "tenuto start")
+    if led is not None and not ours:
+        return Check(name, False, f"somebody answers at {path}, though {where}", f"end what listens here; {there}")
+    return Check(name, True, str(path))
 
 
-def _port(outside: Outside) -> Check:
+def _port(settings: Settings, glance: Glance | str) -> Check:
     """Whether HTTP could be served where the settings want it; a supervisor that runs has the port itself."""
-    settings = outside.settings
     if settings.port is None:
         return Check("HTTP port", True, "none is wanted")
     where = f"{settings.bind or '127.0.0.1'}:{settings.port}"
-    try:
-        if outside.glance().standing in ("live", "stop-fenced", "stale-alive"):
-            return Check("HTTP port", True, f"{where}, of the supervisor")
-    except (OutOfReach, Corrupt, UnsupportedVersion, Mistake):
-        return Check("HTTP port", None, f"{where}; whether a supervisor has it cannot be read")
+    if isinstance(glance, str):
+        return Check("HTTP port", None, f"{where}; whether a supervisor has it cannot be read", "mend the registry")
+    if glance.standing in PRESENT_HOLDERS:
+        return Check("HTTP port", True, f"{where}, of the supervisor")
     family = socket.AF_INET6 if settings.bind is not None and ":" in settings.bind else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -177,6 +167,21 @@ def _port(outside: Outside) -> Check:
             mend = "end what listens there, or name another `port`"
             return Check("HTTP port", False, f"{where}: {error.strerror or error}", mend)
     return Check("HTTP port", True, f"{where} is free")
+
+
+def _tls(settings: Settings) -> list[Check]:
+    """Whether the certificate and its key, where they are named, are there and belong together."""
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return []
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+            settings.tls_certificate, settings.tls_key, password=lambda: b""
+        )
+    except (OSError, ValueError) as error:
+        why = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        text = f"{settings.tls_certificate} with {settings.tls_key}: {str(why).replace('_', ' ').lower()}"
+        return [Check("TLS certificate", False, text, "mend `tls_certificate` and `tls_key`")]
+    return [Check("TLS certificate", True, str(settings.tls_certificate))]
 
 
 def _host(journal: Path) -> Check:

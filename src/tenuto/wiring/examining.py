@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from tenuto.config import Settings
+from tenuto.config import SERVER, Settings
 from tenuto.engine.orphans import ONCE
 from tenuto.model.faults import Corrupt, Mistake, NotFound, OutOfReach, UnsupportedVersion
 from tenuto.model.lifecycle import CommandState
@@ -40,7 +40,7 @@ EXTRAS = {
     "mcp": "mcp",
     "acp": "acp",
     "githubkit": "github",
-    "jeepney": "accessibility",
+    "comtypes" if sys.platform == "win32" else "jeepney": "accessibility",
 }
 
 
@@ -49,11 +49,12 @@ def checks(settings: Settings, *, probe: bool = False) -> Sequence[Check]:
 
     With `probe` agent programs are started to tell their version, and tool servers are greeted.
     """
-    told = [_descriptors(settings), _processes(settings), _extras(), *_servers(settings), *_witnesses(settings)]
+    told = [_descriptors(settings), _processes(settings), _extras(settings), _sites(settings)]
+    told += [*_servers(settings), *_witnesses(settings)]
     try:
         told += _registered(settings, probe=probe)
     except (Corrupt, UnsupportedVersion, OutOfReach, NotFound, Mistake, OSError) as error:
-        told.append(Check("tasks", None, f"the registry cannot be read: {error}"))
+        told.append(Check("tasks", None, f"the registry cannot be read: {error}", "mend the registry first"))
     return told
 
 
@@ -91,40 +92,66 @@ def _processes(settings: Settings) -> Check:
     return Check("processes", room, f"{mine} run {limit}", "" if room else "end what is left over, or raise ulimit -u")
 
 
-def _extras() -> Check:
-    there = [extra for module, extra in EXTRAS.items() if importlib.util.find_spec(module) is not None]
+def _extras(settings: Settings) -> Check:
+    """Which extras are installed, and whether the settings ask for one that is not."""
+    there = {extra for module, extra in EXTRAS.items() if importlib.util.find_spec(module) is not None}
+    wanted = {
+        "postgres": settings.server or any(rows.url.startswith(SERVER) for rows in settings.units.values()),
+        "github": settings.github.token is not None or settings.github.token_file is not None,
+        "accessibility": any(at.kind == "accessibility" for at in settings.page_witnesses.values()),
+    }
+    if missing := sorted(extra for extra, asked in wanted.items() if asked and extra not in there):
+        names = ", ".join(missing)
+        mend = f"pip install 'tenuto[{names.replace(' ', '')}]'"
+        return Check("extras", False, f"the settings need {names}, and it is not installed", mend)
     return Check("extras", True, f"installed: {', '.join(sorted(there)) or 'none'}")
 
 
+def _sites(settings: Settings) -> Check:
+    """Whether the user's own profiles of chat sites can be used; ours are tried before they are given away."""
+    try:
+        own = sorted(settings.sites.glob("*.toml")) if settings.sites.is_dir() else []
+        if own:
+            from tenuto import sites
+
+            sites.load(settings.sites)
+    except (Mistake, OSError) as error:
+        return Check("site profiles", False, str(error), f"mend that file of {settings.sites}, or remove it")
+    return Check("site profiles", True, f"{len(own)} of your own" if own else "none of your own")
+
+
 def _servers(settings: Settings) -> list[Check]:
-    known = configured(settings.tool_servers, os.environ)
-    found: list[Check] = []
-    for server in known(None):
-        name = f"tool server {server.name}"
-        if not (server.state / "sessions").is_dir():
-            named = f"{server.state} holds no sessions"
-            found.append(Check(name, False, named, "mend `tool_servers`, or start the server"))
-            continue
-        seer = LocalShellWitness(SystemClock(), partial(_only, server))
-        told = seer.every(None, SystemClock().now())[:LOOKED_AT]
-        unknown = [each for each in told if any(d.flaw is Flaw.UNKNOWN_VERSION for d in each.defects)]
-        flawed = [each for each in told if each.defects]
-        orphans = [each for each in told if any(call.state is CallState.ORPHANED for call in each.calls)]
-        life = servers.alive(server.state)
-        lives = (
-            "its process runs" if life.since else ("no process of it runs" if life.told else "its process is unknown")
-        )
-        text = f"{len(told)} sessions, {lives}"
-        if unknown:
-            found.append(Check(name, False, f"{text}; {unknown[0].defects[0].why}", "a version that is understood"))
-        elif flawed:
-            found.append(Check(name, False, f"{text}; {flawed[0].subject}: {flawed[0].defects[0].why}", "look at it"))
-        elif orphans:
-            mend = "see what their calls did, then end these sessions"
-            found.append(Check(name, False, f"{text}; {len(orphans)} with a call that outlived it", mend))
-        else:
-            found.append(Check(name, True, text))
+    found = [_server(server) for server in configured(settings.tool_servers, os.environ)(None)]
     return found or [Check("tool servers", True, "none is known here")]
+
+
+def _server(server: Server) -> Check:
+    """What a tool server's own files and the process table say of it."""
+    name = f"tool server {server.name}"
+    try:
+        there = (server.state / "sessions").is_dir()
+    except OSError as error:
+        return Check(name, False, f"{server.state}: {error.strerror}", "make it readable for you")
+    if not there:
+        return Check(name, False, f"{server.state} holds no sessions", "mend `tool_servers`, or start the server")
+    seer = LocalShellWitness(SystemClock(), partial(_only, server))
+    told = seer.every(None, SystemClock().now())[:LOOKED_AT]
+    unknown = [each for each in told if any(d.flaw is Flaw.UNKNOWN_VERSION for d in each.defects)]
+    flawed = [each for each in told if each.defects]
+    orphans = [each for each in told if any(call.state is CallState.ORPHANED for call in each.calls)]
+    life = servers.alive(server.state)
+    lives = "its process runs" if life.since else ("no process of it runs" if life.told else "its process is unknown")
+    text = f"{len(told)} sessions, {lives}"
+    if unknown:
+        mend = "use a version of it that is understood; where the session works for a task: tenuto tool unbind TASK"
+        return Check(name, False, f"{text}; {unknown[0].subject}: {unknown[0].defects[0].why}", mend)
+    if flawed:
+        mend = "look at that file; where the session works for a task: tenuto tool unbind TASK"
+        return Check(name, False, f"{text}; {flawed[0].subject}: {flawed[0].defects[0].why}", mend)
+    if orphans:
+        mend = f"see what became of the calls of {orphans[0].binding.session}, then end that session"
+        return Check(name, False, f"{text}; {len(orphans)} with a call that outlived it", mend)
+    return Check(name, True, text)
 
 
 def _witnesses(settings: Settings) -> list[Check]:

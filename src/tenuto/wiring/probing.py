@@ -83,7 +83,7 @@ def _executor(name: str, row: Mapping[str, Any], wanted: int, now: datetime) -> 
 
 def _start(name: str) -> str:
     kind, _, bare = name.partition(":")
-    return f"tenuto host {bare}, on its machine" if kind == "host" else f"start {name} again"
+    return f"tenuto host --name {bare} --token-file FILE, on its machine" if kind == "host" else f"start {name} again"
 
 
 def _asked(settings: Settings, path: str) -> Mapping[str, Any] | None:
