@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenuto.config import Settings
 from tenuto.ports import Clock, PageWitness
+
+if TYPE_CHECKING:
+    from tenuto.transports.watched.trees import Trees
 
 
 def page_witnesses(settings: Settings, clock: Clock) -> Mapping[str, PageWitness]:
@@ -15,7 +19,6 @@ def page_witnesses(settings: Settings, clock: Clock) -> Mapping[str, PageWitness
     if not settings.page_witnesses:
         return {}
     from tenuto.transports.watched.accessibility import AccessibilityWitness
-    from tenuto.transports.watched.atspi import AtSpi
     from tenuto.transports.watched.devtools import DevToolsWitness
     from tenuto.wiring.extension import source
 
@@ -25,8 +28,25 @@ def page_witnesses(settings: Settings, clock: Clock) -> Mapping[str, PageWitness
         if at.kind == "devtools" and at.where is not None:
             made[name] = DevToolsWitness(name, at.where, clock, profile_of, source() / "page")
         else:
-            made[name] = AccessibilityWitness(name, AtSpi(at.where), clock, profile_of)
+            made[name] = AccessibilityWitness(name, trees_of(at.where), clock, profile_of)
     return made
+
+
+def trees_of(where: str | None, platform: str = sys.platform) -> Trees:
+    """The accessibility trees of this system; of the session whose bus is at `where`, where sessions have one."""
+    from tenuto.transports.watched.trees import NoTrees
+
+    if platform == "win32":
+        from tenuto.transports.watched.uia import Uia
+
+        if where is None:
+            return Uia()
+        return NoTrees("a desktop of Windows has no bus", 'write "accessibility" and nothing behind it')
+    if platform.startswith("linux"):
+        from tenuto.transports.watched.atspi import AtSpi
+
+        return AtSpi(where)
+    return NoTrees("accessibility trees are read on Linux and on Windows", 'use "devtools:127.0.0.1:9222"')
 
 
 async def let_go(witnesses: Mapping[str, PageWitness]) -> None:

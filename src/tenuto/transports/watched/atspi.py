@@ -16,8 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import psutil
-
+from tenuto.transports.watched.programs import process
 from tenuto.transports.watched.trees import NODES, Node, NotLooked, Sort, Window
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class AtSpi:
             whole = len(applications) <= APPLICATIONS
             for application in applications[:APPLICATIONS]:
                 pid = asking.pid(application[0])
-                program, began = _process(pid)
+                program, began = process(pid)
                 seen, all_of_it = self._of_program(asking, application)
                 if not all_of_it and asking.pid(application[0]) is not None:
                     whole = False  # what ended meanwhile shows nothing; this one lives
@@ -324,14 +323,3 @@ class _Asking:
 
 def _has(bits: Sequence[int], state: int) -> bool:
     return len(bits) > state // 32 and bool(bits[state // 32] >> (state % 32) & 1)
-
-
-def _process(pid: int | None) -> tuple[str, float | None]:
-    """What a process is called, and when it began; nothing for one that is gone."""
-    if pid is None:
-        return "", None
-    try:
-        process = psutil.Process(pid)
-        return process.name(), process.create_time()
-    except psutil.Error:
-        return "", None

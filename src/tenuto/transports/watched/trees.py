@@ -68,6 +68,20 @@ class Trees(Protocol):
 
 
 @dataclass(frozen=True)
+class NoTrees:
+    """Implements `Trees` where there are none that could be read: says why, and what helps."""
+
+    why: str
+    mend: str
+
+    def windows(self) -> tuple[Sequence[Window], bool]:
+        raise NotLooked(self.why, self.mend)
+
+    def nodes(self, window: Window, most: int) -> tuple[Sequence[Node], bool]:
+        raise NotLooked(self.why, self.mend)
+
+
+@dataclass(frozen=True)
 class Judged:
     """What nodes come to."""
 
