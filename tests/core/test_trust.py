@@ -164,10 +164,10 @@ def test_tools_are_in_the_fence_by_what_they_are_and_not_by_their_times() -> Non
 
 def test_a_call_that_began_since_the_arming_is_not_joined() -> None:
     seen = b.see(DUE, QUIET)
-    assert reconcile.still(seen, [QUIET.facts])  # type: ignore[list-item]
-    assert not reconcile.still(seen, [b.tools(calls=(b.CALL,)).facts])  # type: ignore[list-item]
-    assert reconcile.still(seen, [b.tools(jobs=(b.JOB,)).facts])  # type: ignore[list-item]
-    assert not reconcile.still(b.see(CUT, QUIET), [b.tools(jobs=(b.JOB,)).facts])  # type: ignore[list-item]
+    assert reconcile.still(seen, [QUIET], b.NOW)
+    assert not reconcile.still(seen, [b.tools(calls=(b.CALL,))], b.NOW)
+    assert reconcile.still(seen, [b.tools(jobs=(b.JOB,))], b.NOW)
+    assert not reconcile.still(b.see(CUT, QUIET), [b.tools(jobs=(b.JOB,))], b.NOW)
 
 
 def test_the_look_is_kept_once_and_again_when_it_says_something_else() -> None:

@@ -92,14 +92,15 @@ def test_the_fence_moves_with_what_a_page_does_and_not_with_moments() -> None:
 
 
 def test_a_page_that_began_to_generate_stops_the_hand_over() -> None:
-    seen = b.see(DUE, watched(generating=False))
-    facts = WatchedFacts(PAGE, shown=True, window="w-1", generating=False)
-    assert reconcile.still(seen, (), (facts,))
-    assert not reconcile.still(seen, (), (replace(facts, generating=True),))
-    assert not reconcile.still(seen, (), (replace(facts, defects=(Defect(Flaw.UNREADABLE, "gone"),)),))
+    seen, same = b.see(DUE, watched(generating=False)), watched(generating=False)
+    assert reconcile.still(seen, [same], b.NOW)
+    assert not reconcile.still(seen, [watched(generating=True)], b.NOW)
+    assert not reconcile.still(seen, [watched(generating=False, defects=(Defect(Flaw.UNREADABLE, "x"),))], b.NOW)
+    assert not reconcile.still(seen, [], b.NOW), "nobody looks any more"
     cut = b.see(b.with_task(DUE, standing=Standing.CUT_SHORT), watched(generating=False))
-    assert reconcile.still(cut, (), (facts,))
-    assert not reconcile.still(cut, (), (replace(facts, window="w-2"),)), "after a cut the whole fence counts"
+    assert reconcile.still(cut, [same], b.NOW)
+    other = watched(generating=False, window="w-2")
+    assert not reconcile.still(cut, [other], b.NOW), "after a cut the whole fence counts"
 
 
 def test_it_is_evidence_of_health_and_its_traffic_is_the_weakest() -> None:

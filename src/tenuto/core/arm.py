@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tenuto.core import neighbours, pages, progress, settle, tenancy
+from tenuto.core import neighbours, outside, pages, progress, settle, tenancy, trust
 from tenuto.core.draft import Draft, New, text_of
 from tenuto.model.change import Commit, Guard
 from tenuto.model.command import Attempt, Command, CommandKind
@@ -254,6 +254,14 @@ def policy_until(seen: Seen, now: datetime) -> datetime:
     return now + seen.snapshot.run.policy.arm_within
 
 
+def sendable_until(seen: Seen, now: datetime) -> datetime:
+    """How long a send, or passing the lease, may be written down on what was seen: pages age sooner than the rest."""
+    passed = ((flaw.subject, flaw.flaw) for flaw in trust.deciding(seen.found.findings))
+    pages_end = outside.good_until(seen.found.observations, passed, seen.snapshot.run.policy)
+    until = policy_until(seen, now)
+    return until if pages_end is None else min(until, pages_end)
+
+
 def _armed(draft: Draft, command: Command) -> None:
     draft.note(FactKind.COMMAND_ARMED, command=command.id, kind=command.kind, epoch=command.epoch)
 
@@ -267,7 +275,8 @@ def written(draft: Draft, command: Command, seen: Seen) -> Written | Because:
 
 def _written(draft: Draft, command: Command, attempt: Attempt | None, seen: Seen) -> Written | None:
     """The commit; a hold on everything that was set since the look makes it stale, as a change of the rows does."""
-    commit = draft.commit(valid_until=policy_until(seen, draft.now))
+    until = sendable_until if command.kind in (CommandKind.SEND, CommandKind.TAKEOVER) else policy_until
+    commit = draft.commit(valid_until=until(seen, draft.now))
     if commit is None:
         return None
     registry = seen.snapshot.registry

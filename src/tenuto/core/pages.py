@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from tenuto.core import limits
+from tenuto.core import limits, outside
 from tenuto.core.draft import Draft
 from tenuto.model.decision import Because, Rung
 from tenuto.model.evidence import Hindered, Hindrance, PageFacts
@@ -33,6 +33,13 @@ PERSON: Final[Mapping[str, str]] = {
     "challenge": "the site asks whether a person is there: answer it, in the browser",
 }
 """States of a page that only its person can end, and what is asked."""
+
+STANDS: Final[Mapping[str, str]] = {
+    "draft": "somebody left a draft in its page: send it or take it away, in the browser",
+    "dialog": "a dialog stands in its page: close it, in the browser",
+    "approval": "an approval card stands in its page: allow or deny it, in the browser",
+}
+"""States that a turn was refused for and that are its person's: asked about after a refusal, until they are gone."""
 
 OVER: Final = frozenset({"full", "dead"})
 """States, and reasons of a refusal, after which a conversation takes no turn any more."""
@@ -70,12 +77,17 @@ def lost(seen: Seen) -> str | None:
 
 
 def page(seen: Seen, now: datetime) -> Because | None:
-    """The rung: a page that is shown and not ready for a turn, or one that is watched and generates."""
+    """The rung: a page that is shown and not ready for a turn, or one that is watched and generates or just moved."""
     for watched in seen.found.watched:
         if watched.generating:
             busy = f"a page that is watched for it generates, and not for us: {watched.subject}"
             unwatch = f"it ends, or: tenuto page unwatch {seen.snapshot.task.id}"
             return Because(Rung.PAGE, busy, unwatch, now + LOOK)
+    for watched in seen.found.watched:
+        if (moved := outside.unquiet(watched, seen.snapshot.run.policy, now)) is not None:
+            restless = f"a page that is watched for it {moved[0]} just now: {watched.subject}"
+            unwatch = f"it is still for a few seconds, or: tenuto page unwatch {seen.snapshot.task.id}"
+            return Because(Rung.PAGE, restless, unwatch, moved[1])
     facts = seen.found.page
     if facts is None or not facts.shown:
         return None
@@ -117,7 +129,14 @@ def settle(draft: Draft, seen: Seen) -> None:
     """Ask the page's person for what only they can do, and stop asking once the page shows it no more."""
     facts = seen.found.page
     _cards(draft, seen)
-    if facts is None or not facts.shown or draft.task.terminal:
+    if facts is None or draft.task.terminal:
+        return
+    if facts.shown is False:
+        for wait in draft.snapshot.waits:
+            if any(wait.subject == f"{SUBJECT}{state}" for state in STANDS):
+                draft.close_wait(wait, "no page shows it any more")
+                draft.look_now()
+    if not facts.shown:
         return
     if _limited(facts):
         _limit(draft, seen, facts)
@@ -131,8 +150,9 @@ def settle(draft: Draft, seen: Seen) -> None:
     if facts.state in ("loading", "unknown"):
         return  # it cannot be told
     for wait in known:
-        draft.close_wait(wait, "the page shows it no more")
-        draft.look_now()
+        if wait.subject != subject:
+            draft.close_wait(wait, "the page shows it no more")
+            draft.look_now()
 
 
 def _cards(draft: Draft, seen: Seen) -> None:
@@ -180,12 +200,13 @@ def refused(draft: Draft, finding: Undone) -> bool:
         return True
     if finding.why == "limit":
         return True  # the next look at the page says until when
-    if finding.why is not None and finding.why in PERSON:
-        subject = f"{SUBJECT}{finding.why}"
-        if all(wait.subject != subject for wait in draft.snapshot.waits):
-            draft.wait(WaitKind.PERMISSION, PERSON[finding.why], subject=subject)
-        return True
-    return False
+    asked = PERSON.get(finding.why or "") or STANDS.get(finding.why or "")
+    if asked is None:
+        return False
+    subject = f"{SUBJECT}{finding.why}"
+    if all(wait.subject != subject for wait in draft.snapshot.waits):
+        draft.wait(WaitKind.PERMISSION, asked, subject=subject)
+    return True
 
 
 def named(draft: Draft, finding: Named) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import assert_never
 
-from tenuto.core import caps, limits, neighbours, permission, signs, takeover, trust, wake
+from tenuto.core import caps, limits, neighbours, outside, permission, signs, takeover, trust, wake
 from tenuto.model.command import Command, CommandKind
 from tenuto.model.evidence import (
     AcceptanceFacts,
@@ -37,6 +37,7 @@ from tenuto.model.reconciliation import (
     CutShort,
     Doubtful,
     Finding,
+    Flawed,
     Living,
     Lost,
     MayYetBegin,
@@ -101,8 +102,9 @@ def reconcile(
         findings.append(CheckpointDue())
     if (news := neighbours.news(snapshot, now)) is not None:
         findings.append(news)
-    findings.extend(trust.flaws(snapshot, looked, now))
-    members = fence_members(snapshot, workspace, tools, page, watched)
+    flaws = trust.flaws(snapshot, looked, now)
+    findings.extend(flaws)
+    members = fence_members(snapshot, workspace, tools, page, watched, trust.deciding(flaws))
     kept = tuple(observation for observation in looked if signs.said(observation))
     seen = tuple(tools), kept, page, _cards(snapshot, looked), tuple(watched)
     return Reconciliation(tuple(findings), digest_of(members), members, workspace, acceptance, *seen)
@@ -422,8 +424,12 @@ def fence_members(
     tools: Iterable[ToolFacts] = (),
     page: PageFacts | None = None,
     watched: Iterable[WatchedFacts] = (),
+    flaws: Iterable[Flawed] = (),
 ) -> tuple[str, ...]:
-    """What the fence is the digest of: identities and states, never times or counters."""
+    """What the fence is the digest of: identities and states, never times or counters.
+
+    What could not be believed is among it, so that a look at such evidence agrees with no look at good one.
+    """
     task, talk, last = snapshot.task, snapshot.conversation, snapshot.last
     members = [
         f"task {task.id} {task.state} {task.standing}",
@@ -441,6 +447,7 @@ def fence_members(
     if page is not None:
         members.append(f"page {page.state} {page.composer}" if page.shown else "page not shown")
     members += [_watched_member(facts) for facts in watched]
+    members += sorted({f"flawed {flaw.subject} {flaw.flaw}" for flaw in flaws})
     return tuple(sorted(members))
 
 
@@ -463,25 +470,36 @@ def _tool_members(facts: ToolFacts) -> list[str]:
     ]
 
 
-def still(seen: Seen, tools: Iterable[ToolFacts], watched: Iterable[WatchedFacts] = ()) -> bool:
+def still(seen: Seen, looked: Iterable[Observation], now: datetime) -> bool:
     """Whether tool sessions and watched pages, looked at again, still allow what was decided when they were `seen`.
 
-    An ordinary turn minds calls in flight and pages that generate only; one that needed two looks minds whatever was in
-    their fence.
+    Whatever flaw they have now they had then, and what was seen then was not seen later. An ordinary turn minds calls
+    in flight and pages that generate or move besides; one that needed two looks minds whatever was in their fence.
     """
-    now, pages = list(tools), list(watched)
-    flawed = {flaw for facts in seen.found.watched for flaw in facts.defects}
-    if any(facts.generating or set(facts.defects) - flawed for facts in pages):
+    again = tuple(looked)
+    passed = {(flaw.subject, flaw.flaw) for flaw in trust.deciding(seen.found.findings)}
+    flaws = trust.deciding(trust.flaws(seen.snapshot, again, now))
+    if any((flaw.subject, flaw.flaw) not in passed for flaw in flaws) or _back(seen, again):
         return False
-    known = {flaw for facts in seen.found.tools for flaw in facts.defects}
-    if any(facts.in_flight or set(facts.defects) - known for facts in now):
+    tools = [each.facts for each in again if isinstance(each.facts, ToolFacts)]
+    pages = [each.facts for each in again if isinstance(each.facts, WatchedFacts)]
+    policy = seen.snapshot.run.policy
+    if any(facts.generating or outside.unquiet(facts, policy, now) is not None for facts in pages):
+        return False
+    if any(facts.in_flight for facts in tools):
         return False
     if not cut_short(seen.snapshot):
         return True
     before = {member for facts in seen.found.tools for member in _tool_members(facts)}
     before |= {_watched_member(facts) for facts in seen.found.watched}
-    after = {member for facts in now for member in _tool_members(facts)}
+    after = {member for facts in tools for member in _tool_members(facts)}
     return before == after | {_watched_member(facts) for facts in pages}
+
+
+def _back(seen: Seen, looked: Iterable[Observation]) -> bool:
+    """Whether any of it was seen before what the decision stands on: the clock went back, or old words came late."""
+    then = {(each.source, each.subject): each.seen_at for each in seen.found.observations}
+    return any(each.seen_at + signs.SKEW < then.get((each.source, each.subject), each.seen_at) for each in looked)
 
 
 def digest_of(members: Iterable[str]) -> str:

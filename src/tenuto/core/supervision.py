@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from tenuto.core import reconcile, rungs, signs, tenancy, trust
+from tenuto.core import arm, reconcile, rungs, signs, tenancy, trust
 from tenuto.core.draft import Draft, New
 from tenuto.model.change import Commit
 from tenuto.model.conversation import Conversation
@@ -244,7 +244,7 @@ def take_over(seen: Seen, candidate: Conversation, now: datetime, new: New) -> O
     if isinstance(tenure, Because):
         return tenure
     written = _tenure(snapshot, tenure, now, new)
-    return replace(written, valid_until=now + snapshot.run.policy.arm_within) if written is not None else None
+    return replace(written, valid_until=arm.sendable_until(seen, now)) if written is not None else None
 
 
 def abandon(snapshot: Snapshot, given: Conversation, by: str, now: datetime, new: New) -> Outcome:

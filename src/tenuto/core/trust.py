@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from tenuto.core import signs
+from tenuto.core import outside, signs
 from tenuto.model.evidence import CommandFacts, Observation, Rank, Sighting
 from tenuto.model.reconciliation import Flawed
 from tenuto.model.snapshot import Snapshot
@@ -26,7 +26,12 @@ def flaws(snapshot: Snapshot, observations: Sequence[Observation], now: datetime
         before = newest.get((observation.source[: signs.SOURCE], observation.subject[: signs.SUBJECT]))
         for flaw in (*_dated(observation, before, snapshot, now), *_told(observation, before)):
             found[flaw] = None
-    for flaw in (*_twice(supporting), *_unseen(snapshot, supporting), *_reported(snapshot.sightings)):
+    for flaw in (
+        *_twice(supporting),
+        *_apart(supporting),
+        *_unseen(snapshot, supporting),
+        *_reported(snapshot.sightings),
+    ):
         found[flaw] = None
     return tuple(found)
 
@@ -35,8 +40,12 @@ def _dated(observation: Observation, before: Sighting | None, snapshot: Snapshot
     rank, about = observation.rank, observation.subject
     if observation.seen_at > now + signs.SKEW:
         yield Flawed(about, Flaw.FUTURE, "it was seen at a moment that has not come yet", rank)
-    elif now - observation.seen_at > snapshot.run.policy.reconcile_age:
+    elif outside.stale(observation, snapshot.run.policy, now):
         yield Flawed(about, Flaw.STALE, "it was seen too long ago", rank)
+    if isinstance(observation.facts, WatchedFacts):
+        moments = (observation.facts.changed_at, observation.facts.heard_at)
+        if any(at is not None and at > now + signs.SKEW for at in moments):
+            yield Flawed(about, Flaw.FUTURE, "it is said to have moved at a moment that has not come yet", rank)
     # What is known from a moment that has not come yet was seen before the clock went back: it rules nothing out.
     if before is not None and observation.seen_at + signs.SKEW < before.seen_at <= now + signs.SKEW:
         yield Flawed(about, Flaw.ROLLED_BACK, "it was seen before what is known already", rank)
@@ -47,6 +56,8 @@ def _told(observation: Observation, before: Sighting | None) -> Iterable[Flawed]
     if isinstance(observation.facts, WatchedFacts):
         for defect in observation.facts.defects:
             yield Flawed(observation.facts.subject, defect.flaw, defect.why, observation.rank)
+        if (why := outside.contradiction(observation.facts)) is not None:
+            yield Flawed(observation.facts.subject, Flaw.CONTRADICTORY, why, observation.rank)
     if not isinstance(observation.facts, ToolFacts):
         return
     facts = observation.facts
@@ -69,6 +80,22 @@ def _twice(observations: Sequence[Observation]) -> Iterable[Flawed]:
             flaw = Flaw.DUPLICATED if same else Flaw.CONTRADICTORY
             why = "it was told twice" if same else "it was told twice, and differently"
             yield Flawed(observation.subject, flaw, why, observation.rank)
+
+
+def _apart(observations: Sequence[Observation]) -> Iterable[Flawed]:
+    """Pages of one address, each the only one that its witness sees, that generate by one and are still by another."""
+    told: dict[str, WatchedFacts] = {}
+    for observation in observations:
+        facts = observation.facts
+        if not isinstance(facts, WatchedFacts) or facts.generating is None:
+            continue
+        page = facts.binding.page
+        if page is None or page.window is not None:
+            continue
+        other = told.setdefault(page.url, facts)
+        if other.binding.server != facts.binding.server and other.generating != facts.generating:
+            why = f"{other.binding.server} and {facts.binding.server} see it differently"
+            yield Flawed(observation.subject, Flaw.CONTRADICTORY, why, observation.rank)
 
 
 def _unseen(snapshot: Snapshot, observations: Sequence[Observation]) -> Iterable[Flawed]:

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 from tenuto import prompts
 from tenuto.core import arm, decide, permission, progress, reconcile, replacing, rungs, slots, takeover
 from tenuto.core.settle import settle
-from tenuto.engine import abilities, closing, pageclosing
+from tenuto.engine import abilities, beside, closing, pageclosing
 from tenuto.engine.concern import concerned
 from tenuto.engine.foresight import AHEAD, Foresight, goes_on
 from tenuto.engine.prompting import Prompter
@@ -54,8 +54,6 @@ from tenuto.model.lifecycle import CommandState, DeliveryState
 from tenuto.model.limit import Quiet
 from tenuto.model.reconciliation import Reconciliation, Seen, TurnEnded
 from tenuto.model.snapshot import Snapshot
-from tenuto.model.tools import ToolFacts
-from tenuto.model.watched import WatchedFacts
 from tenuto.model.work import AcceptanceKind, Task, WaitKind
 from tenuto.ports import (
     Check,
@@ -312,6 +310,7 @@ class Cycle:
             for wait in snapshot.waits
             if wait.kind in (WaitKind.PATH, WaitKind.COMMIT)
         }
+        observations = await beside.anew(observations, self.witnesses, snapshot.run.policy, self._clock)
         found = reconcile.reconcile(snapshot, observations, resolved, self._clock.now())
         if len(observations) == looked and not resolved:
             return replace(first, found=found)  # nothing was waited for: what surrounds the task is as it was
@@ -322,13 +321,7 @@ class Cycle:
         task = snapshot.task
         if not task.tools or (task.terminal and takeover.underway(snapshot) is None):
             return []
-        found = []
-        for binding in task.tools:
-            if binding.page is None and self.tools is not None:
-                found.append(await self.tools.look(binding, task.cwd))
-            elif binding.page is not None and binding.server in self.witnesses:
-                found.append(await self.witnesses[binding.server].look(binding))
-        return found
+        return await beside.looked(task, self.tools, self.witnesses)
 
     async def _page(self, snapshot: Snapshot) -> list[Observation]:
         """What the page of the conversation shows, where it has one and a turn may be made there now."""
@@ -344,9 +337,9 @@ class Cycle:
         """Whether the cheap facts a turn was armed on hold yet, looked at again right before it is handed over."""
         if not seen.snapshot.task.tools:
             return True
-        facts = [each.facts for each in await self._sessions(seen.snapshot)]
-        tools = [each for each in facts if isinstance(each, ToolFacts)]
-        return reconcile.still(seen, tools, [each for each in facts if isinstance(each, WatchedFacts)])
+        policy = seen.snapshot.run.policy
+        looked = await beside.anew(await self._sessions(seen.snapshot), self.witnesses, policy, self._clock)
+        return reconcile.still(seen, looked, self._clock.now())
 
     def _seen(self, snapshot: Snapshot, found: Reconciliation) -> Seen:
         executor: object = self._executor(snapshot)

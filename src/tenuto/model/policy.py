@@ -75,6 +75,8 @@ class Policy:
     suspect_hard: timedelta = 600 * S
     page_fresh: timedelta = 30 * S
     network_fresh: timedelta = 30 * S
+    page_quiet: timedelta = 5 * S
+    network_quiet: timedelta = 5 * S
     dead_man: int = 0
     dead_man_ask: timedelta = 5 * MIN
     dead_man_after: timedelta = 10 * MIN
