@@ -134,6 +134,19 @@ async def lapped(path: Path, places: list[Place], turns: list[Turn], callers: in
         await ledger.close()
 
 
+async def warmed(path: Path, count: int, callers: int) -> float:
+    """Transitions a second through the ledger in a registry of its own, after as many that are not counted."""
+    ids, which = Counting(), await opened(path.with_suffix(".sqlite3"))
+    lane = Lane(which, None, callers)
+    try:
+        for _ in range(2):
+            places = [place(ids) for _ in range(count)]
+            await lane.lap(places, [turn(ids, here) for here in places])
+        return lane.rates[-1]
+    finally:
+        await which.close()
+
+
 async def opened(path: Path, places: Sequence[Place] = ()) -> TableLedger:
     """A registry that leads and has these places in it."""
     ledger = open_registry(path, SetClock(), minter=Counting(10**12))

@@ -30,7 +30,6 @@ from tests.ledger.server import Server, programs, server
 from bench import ledger, turns
 from bench.environments import python_of
 from bench.midturn import OTHERS, contenders, trial
-from bench.world import Counting, place, turn
 
 AFTERWARDS_S = 6.0
 """How long a library that was started again is watched."""
@@ -106,11 +105,8 @@ def measured(peer: Peer, folder: Path, count: int) -> Found:
 
 
 def ours(folder: Path, count: int) -> list[Found]:
-    """Our own rows: one caller, and sixteen at once."""
-    ids = Counting()
-    places = [place(ids) for _ in range(count)]
-    armed = [turn(ids, here) for here in places]
-    one, many = (asyncio.run(ledger.lapped(folder / f"ours{callers}", places, armed, callers)) for callers in (1, 16))
+    """Our own rows: one caller, and sixteen at once, each the second time round, as the libraries are measured."""
+    one, many = (asyncio.run(ledger.warmed(folder / f"ours{callers}", count, callers)) for callers in (1, 16))
     (folder / "turns").mkdir()
     figures = next(row for row in turns.measure(folder / "turns", 0.1) if "wake_median_ms" in row.figures).figures
     wait = float(figures["wake_median_ms"]) - float(figures["host_without_journal_median_ms"])
