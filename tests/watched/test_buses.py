@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.atspi import Asking, asked
 
 from tenuto.model.evidence import Observation
 from tenuto.model.faults import Mistake
@@ -123,45 +124,6 @@ def test_a_bus_that_never_says_hello_is_not_waited_for(
 # -- a tree that refuses, and one that is too large
 
 
-class Asking:
-    """What a bus would answer: every place with its role, its children (None: it refuses), and its address."""
-
-    def __init__(self, places: Mapping[str, tuple[int | None, Sequence[str] | None, str | None]]) -> None:
-        self.places = places
-        self.gone: set[str] = set()
-        self.pids: dict[str, int | None] = {}
-
-    def __enter__(self) -> Asking:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def _message(self, to: str, path: str, _face: str, method: str, *given: str) -> Any:
-        return to, path, method, given
-
-    def _ask(self, questions: Sequence[Any]) -> list[Any]:
-        return [self.answer(*question) for question in questions]
-
-    def answer(self, to: str, path: str, method: str, given: Sequence[str]) -> Any:
-        if method == "GetConnectionUnixProcessID":
-            return None if given[0] in self.gone else (self.pids.get(given[0], 7),)
-        if path not in self.places:
-            return None
-        role, children, url = self.places[path]
-        match method:
-            case "GetRole":
-                return None if role is None else (role,)
-            case "GetState":
-                return ([(1 << atspi.ENABLED) | (1 << atspi.SENSITIVE) | (1 << atspi.SHOWING)],)
-            case "GetChildren":
-                return None if children is None else ([(f":{to[1:]}" if to[0] == ":" else ":1", x) for x in children],)
-            case "GetAttributeValue":
-                return None if url is None else (url,)
-            case _:
-                return (("s", "Send prompt"),)
-
-
 PAGES: dict[str, tuple[int | None, Sequence[str] | None, str | None]] = {
     atspi.ROOT: (75, ["/app"], None),
     "/app": (75, ["/frame"], None),
@@ -176,21 +138,7 @@ PAGES: dict[str, tuple[int | None, Sequence[str] | None, str | None]] = {
 @pytest.fixture
 def tree(monkeypatch: pytest.MonkeyPatch) -> Asking:
     made = Asking(dict(PAGES))
-
-    class Over(atspi._Asking):
-        def __init__(self, _bus: str | None) -> None:
-            pass
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def _message(self, *given: Any) -> Any:
-            return made._message(*given)
-
-        def _ask(self, messages: Any) -> list[Any]:
-            return made._ask(messages)
-
-    monkeypatch.setattr(atspi, "_Asking", Over)
+    asked(made, monkeypatch)
     return made
 
 
