@@ -142,6 +142,11 @@ def test_a_turn_is_seen_from_outside_while_it_is_written_and_no_word_of_it_is_ke
     assert not first.generating
     assert not first.defects
     assert first.window is not None
+    assert (first.requests, first.streams) == (None, None), "what was under way before nobody saw"
+    if by == "web":
+        page.reload()
+        page.wait_for_selector("#prompt-textarea[data-ready]")
+        place.until(by, url, lambda facts: facts.requests is not None and facts.streams is not None)
     place.lab.answers(lambda _prompt: Answer(SECRET))
     place.lab.fault("stall")
     page.locator("#prompt-textarea[data-ready]").click()
@@ -154,8 +159,7 @@ def test_a_turn_is_seen_from_outside_while_it_is_written_and_no_word_of_it_is_ke
     assert busy.window == first.window
     assert busy.changed_at is not None
     if by == "web":
-        assert busy.requests is not None
-        assert busy.streams is not None
+        assert busy.requests, "its answer is under way"
         assert place.until(by, url, lambda facts: facts.heard_at is not None).heard_at is not None
     place.until(by, url, lambda facts: not facts.generating, meanwhile=place.lab.resume)
 

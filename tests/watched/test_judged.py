@@ -176,6 +176,28 @@ async def test_a_page_is_looked_at_and_its_change_is_dated() -> None:
     assert trees.most > 0
 
 
+async def test_a_clock_that_went_back_hides_no_change_and_leaves_no_moment_to_come() -> None:
+    clock, trees = Standing(), Trees([window("w-1")], [words("one")])
+    by = AccessibilityWitness("desk", trees, clock, lambda _url: SITE)
+    await seen(by)
+    trees.parts = [words("two")]
+    assert (await seen(by)).changed_at is not None
+    clock.at -= timedelta(hours=1)
+    assert (await seen(by)).changed_at is None
+    trees.parts = [words("three")]
+    changed = (await seen(by)).changed_at
+    assert changed is not None
+    assert changed <= clock.at
+
+
+async def test_a_look_is_dated_by_when_it_began() -> None:
+    clock = Standing()
+    by = AccessibilityWitness("desk", Trees([window("w-1")], [SEND]), clock, lambda _url: SITE)
+    begins = clock.at + timedelta(seconds=1)
+    look = await by.look(ToolBinding("desk", URL))
+    assert look.seen_at == begins < clock.at
+
+
 async def test_two_windows_of_one_address_are_refused_until_one_is_named() -> None:
     trees = Trees([window("w-1"), window("w-2")], [SEND])
     both = await seen(witness(trees))

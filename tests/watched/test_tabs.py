@@ -24,7 +24,9 @@ from tenuto.model.tools import Flaw, ToolBinding
 from tenuto.model.watched import WatchedFacts
 from tenuto.transports import glimpse
 from tenuto.transports.watched import devtools
+from tenuto.transports.watched import lines as tab_lines
 from tenuto.transports.watched.devtools import DevToolsWitness
+from tenuto.transports.watched.lines import Lines
 from tenuto.wiring.extension import source
 from tenuto.wiring.witnesses import let_go
 
@@ -37,8 +39,10 @@ pytestmark = pytest.mark.timeout(600)
 
 
 class Now:
+    back = timedelta(0)
+
     def now(self) -> datetime:
-        return datetime.now(UTC)
+        return datetime.now(UTC) - self.back
 
     def monotonic(self) -> float:
         return 0.0
@@ -50,6 +54,7 @@ class Browser:
 
     tabs: Any = field(default_factory=lambda: [tab("A", URL), tab("B", OTHER)])
     facts: dict[str, Any] = field(default_factory=dict)
+    document: str = "D1"
     before: Callable[[ServerConnection, dict[str, Any]], Any] | None = None
     redirect: dict[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
@@ -88,13 +93,17 @@ class Browser:
     def answer(self, method: str) -> dict[str, Any]:
         match method:
             case "Page.getFrameTree":
-                return {"frameTree": {"frame": {"id": "f"}}}
+                return {"frameTree": {"frame": {"id": "f", "loaderId": self.document}}}
             case "Page.createIsolatedWorld":
                 return {"executionContextId": 1}
             case "Runtime.evaluate":
                 return {"result": {"value": json.dumps(self.facts)}}
             case _:
                 return {}
+
+
+def asked(name: str, document: str, frame: str = "f", sort: str = "Fetch") -> tuple[str, dict[str, Any]]:
+    return "Network.requestWillBeSent", {"requestId": name, "loaderId": document, "frameId": frame, "type": sort}
 
 
 def tab(name: Any, url: Any, **more: Any) -> dict[str, Any]:
@@ -268,6 +277,101 @@ async def test_that_a_page_generates_is_believed_wherever_it_is_seen(
     async with witness(stub, site=SITE) as by:
         facts = await seen(by)
     assert (facts.generating, facts.send_ready) == (generating, ready)
+
+
+# -- what is under way
+
+
+def counted(*events: tuple[str, dict[str, Any]], shows: str = "D2", before: str = "D1") -> tuple[int | None, ...]:
+    """What is known of a tab's lines once all this happened: `before` was shown at first, and `shows` at last."""
+    lines = Lines()
+    lines.shows(before, "f")
+    for event, told in events:
+        lines.take(event, told)
+    lines.shows(shows, "f")
+    return lines.requests, lines.streams
+
+
+OLD, NEW = asked("9", "D1"), asked("D2", "D2", sort="Document")
+SOCKET = ("Network.webSocketCreated", {"requestId": "8"})
+FEED = ("Network.responseReceived", {"requestId": "7", "type": "EventSource"})
+UNKNOWN = (None, None)
+
+
+@pytest.mark.parametrize(
+    ("events", "shows", "known"),
+    [
+        ((), "D1", UNKNOWN),
+        ((OLD,), "D1", UNKNOWN),
+        ((OLD, ("Network.loadingFinished", {"requestId": "9"})), "D1", UNKNOWN),
+        ((), "D2", UNKNOWN),
+        ((OLD,), "D2", UNKNOWN),
+        ((NEW,), "D1", UNKNOWN),
+        ((NEW,), "", UNKNOWN),
+        ((NEW,), "D2", (1, 0)),
+        ((NEW, NEW), "D2", (1, 0)),
+        ((OLD, SOCKET, NEW), "D2", (1, 0)),
+        ((NEW, OLD, ("Network.loadingFinished", {"requestId": "D2"})), "D2", (0, 0)),
+        ((NEW, SOCKET, asked("7", "D2"), asked("7", "D2")), "D2", (3, 1)),
+        ((NEW, asked("7", "D2"), FEED), "D2", (2, 1)),
+        ((NEW, ("Network.loadingFailed", {"requestId": "D2"})), "D2", (0, 0)),
+        ((asked("D2", "D2", frame="inner", sort="Document"),), "D2", UNKNOWN),
+        ((NEW, ("Inspector.targetCrashed", {})), "D2", (0, 0)),
+        ((asked("D1", "D1", sort="Document"), OLD, NEW), "D1", (2, 0)),
+    ],
+)  # fmt: skip
+def test_what_is_under_way_is_unknown_until_the_document_was_seen_to_be_asked_for(
+    events: Any, shows: str, known: tuple[int | None, int | None]
+) -> None:
+    before = "D0" if events and events[0][1].get("requestId") == "D1" else "D1"
+    assert counted(*events, shows=shows, before=before) == known
+
+
+def test_too_many_lines_are_unknown_and_known_again_with_the_next_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tab_lines, "LINES", 3)
+    many = tuple(asked(f"x{number}", "D2") for number in range(4))
+    lines = Lines()
+
+    def after(document: str, *events: tuple[str, dict[str, Any]]) -> int | None:
+        for event, told in events:
+            lines.take(event, told)
+        lines.shows(document, "f")
+        return lines.requests
+
+    assert after("D2", NEW) == 1
+    assert after("D2", *many) is None
+    ended = [("Network.loadingFinished", {"requestId": name}) for name in ("x0", "x1")]
+    assert after("D2", *ended) is None, "the same document is no new beginning"
+    assert after("D3", asked("D3", "D3", sort="Document")) == 1
+
+
+async def test_right_after_the_line_is_there_nothing_is_known_and_a_page_loaded_anew_is(stub: Browser) -> None:
+    async with witness(stub) as by:
+        first = await seen(by)
+        assert (first.shown, first.requests, first.streams) == (True, None, None)
+        for event, told in (asked("8", "D1"), NEW, asked("7", "D2")):
+            await stub.lines["A"].send(json.dumps({"method": event, "params": told}))
+        assert (await seen(by)).requests is None, "the document that was there is still the one that is shown"
+        stub.document = "D2"
+        assert (await seen(by)).requests == 2
+        await stub.lines["A"].close()
+        listening = by._tabs["A"].tab
+        assert listening is not None
+        await until(lambda: listening.gone)
+        assert (await seen(by)).requests is None, "what happened meanwhile nobody saw"
+
+
+async def test_a_clock_that_went_back_leaves_no_moment_to_come(stub: Browser) -> None:
+    stub.facts = {"state": "ready", "generating": "no", "digest": "a"}
+    async with witness(stub, site=SITE) as by:
+        await seen(by)
+        await stub.lines["A"].send(json.dumps({"method": "Network.dataReceived", "params": {}}))
+        stub.facts["digest"] = "b"
+        moved = await seen(by)
+        assert None not in (moved.changed_at, moved.heard_at)
+        by._clock.back = timedelta(hours=1)  # type: ignore[attr-defined]
+        then = await seen(by)
+        assert (then.changed_at, then.heard_at) == (None, None)
 
 
 async def test_what_is_no_answer_neither_escapes_nor_ends_the_listening(stub: Browser) -> None:

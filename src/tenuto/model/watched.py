@@ -20,7 +20,8 @@ class WatchedFacts:
     `shown` is None where nobody could be asked, False where no window shows it; then the rest says nothing. `window` is
     the one that shows it. `generating` and `send_ready` are None where that cannot be told. `requests` counts what is
     under way on its lines, `streams` those of them that stay open (streams of events, sockets); None where the lines
-    cannot be seen. `changed_at` is when it was first seen to differ from before, `heard_at` when anything last came in.
+    cannot be seen, or where some may have begun before anybody looked. `changed_at` is when it was first seen to differ
+    from before, `heard_at` when anything last came in.
     """
 
     binding: ToolBinding

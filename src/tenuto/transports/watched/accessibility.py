@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from tenuto.model.evidence import Observation, Rank
@@ -65,11 +65,13 @@ class AccessibilityWitness:
         self._profile_of = profile_of
         self._timeout = timeout
         self._stirring = Stirring()
+        self._last = datetime.min.replace(tzinfo=UTC)
         self._one = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "tenuto-trees")  # of its own: who waits here keeps nobody else waiting
 
     async def look(self, binding: ToolBinding) -> Observation:
-        """WatchedFacts of one page."""
+        """WatchedFacts of one page, dated by when looking began: what is told may be as old as that."""
+        began = self._clock.now()
         try:
             facts = await self._asked(lambda: self._looked(binding))
         except TimeoutError:
@@ -80,7 +82,7 @@ class AccessibilityWitness:
             facts = unseen(binding, mistake.message)
         except Exception as fault:  # noqa: BLE001 - a program told what no tree holds: a flaw
             facts = unseen(binding, f"the window cannot be read: {type(fault).__name__}")
-        return Observation(SOURCE, Rank.OUTSIDE, binding.subject, self._clock.now(), facts)
+        return Observation(SOURCE, Rank.OUTSIDE, binding.subject, began, facts)
 
     async def shown(self) -> tuple[ShownPage, ...]:
         """Every page that a window shows now."""
@@ -109,7 +111,11 @@ class AccessibilityWitness:
             return found
         nodes, seen_whole = self._trees.nodes(windows[found], NODES)
         told = judged(nodes, seen_whole, self._profile_of(page.url))
-        self._stirring.seen(binding.subject, told.digest, "yes" if told.generating else "no", self._clock.now())
+        now = self._clock.now()
+        if now < self._last:  # the clock went back: what is remembered would be taken for something to come
+            self._stirring = Stirring()
+        self._last = now
+        self._stirring.seen(binding.subject, told.digest, "yes" if told.generating else "no", now)
         changed = self._stirring.of(binding.subject).changed_at
         name = windows[found].id
         return WatchedFacts(binding, True, name, told.generating, told.send_ready, changed_at=changed)

@@ -1,9 +1,10 @@
 """The witness of a browser's DevTools: the one tab that shows an address, and what is under way on its lines.
 
 A tab is listened to from the first look on: requests, streams of events and sockets by their beginnings and ends, and
-that something came in. What came, of which type it was sent and under which headers, is dropped as it arrives. Where a
-profile of the site is known, the sensor that the extension uses is asked in a world of its own. Nothing is clicked,
-typed, stopped or fetched; the browser is one of this machine that listens already.
+that something came in. What came, of which type it was sent and under which headers, is dropped as it arrives; what is
+under way is unknown until the document that is shown was seen to be asked for. Where a profile of the site is known,
+the sensor that the extension uses is asked in a world of its own. Nothing is clicked, typed, stopped or fetched; the
+browser is one of this machine that listens already.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tenuto.model.watched import ShownPage, WatchedFacts
 from tenuto.ports import Clock
 from tenuto.transports import glimpse
 from tenuto.transports.watched.accessibility import ProfileOf, chosen, unseen
+from tenuto.transports.watched.lines import Lines
 
 SOURCE: Final = "devtools"
 ANSWER: Final = 10.0
@@ -38,16 +40,12 @@ ANSWER: Final = 10.0
 TABS: Final = 16
 """How many tabs are listened to at once; the one that was looked at longest ago is let go."""
 
-LINES: Final = 2000
-"""The most requests of a tab that are remembered as under way."""
-
 SIZE: Final = 8 * 1024 * 1024
 """The most bytes of one event; a tab that tells of more at once cannot be read."""
 
 WAITING: Final = 8
 """The most events of a tab that wait to be taken."""
 
-STREAMS: Final = frozenset({"EventSource", "WebSocket"})
 FOUND: Final = frozenset({"ready", "draft", "generating", "approval", "dialog", "error", "limit"})
 """States of a page in which the sensor knows whether it generates."""
 
@@ -60,7 +58,7 @@ class Tab:
         self._clock = clock
         self._numbers = itertools.count(1)
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._open: dict[str, str] = {}
+        self.lines = Lines()
         self.heard_at: datetime | None = None
         self.crashed = False
         self.flooded = False
@@ -72,14 +70,6 @@ class Tab:
     def gone(self) -> bool:
         """Whether nothing is heard of it any more."""
         return self._listening.done()
-
-    @property
-    def requests(self) -> int:
-        return len(self._open)
-
-    @property
-    def streams(self) -> int:
-        return sum(sort in STREAMS for sort in self._open.values())
 
     async def begin(self) -> None:
         """Have the tab tell of its lines from now on; it is to keep no body for us."""
@@ -102,9 +92,20 @@ class Tab:
         result: dict[str, Any] = told["result"]
         return result
 
-    async def look(self, profile: Mapping[str, Any], modules: Path) -> dict[str, Any]:
+    async def document(self) -> str:
+        """The frame of the document that is shown now, whose lines are told from those of others by it; as `call`."""
+        shown = (await self.call("Page.getFrameTree"))["frameTree"]["frame"]
+        frame = str(shown["id"])
+        self.lines.shows(str(shown.get("loaderId", "")), frame)
+        return frame
+
+    def forget(self, now: datetime) -> None:
+        """Forget what happened at a moment that has not come yet: the clock went back."""
+        self.heard_at = None if self.heard_at is not None and self.heard_at > now else self.heard_at
+        self.changed_at = None if self.changed_at is not None and self.changed_at > now else self.changed_at
+
+    async def look(self, frame: str, profile: Mapping[str, Any], modules: Path) -> dict[str, Any]:
         """What the sensor sees, in a world of its own; as `call`, and ValueError for what is no answer of it."""
-        frame = (await self.call("Page.getFrameTree"))["frameTree"]["frame"]["id"]
         world = await self.call("Page.createIsolatedWorld", frameId=frame, worldName="tenuto")
         asked = f"({glimpse.script(modules)})({json.dumps(profile)}, null, null)"
         context = world["executionContextId"]
@@ -147,27 +148,11 @@ class Tab:
                     waiting.set_exception(ConnectionResetError("the tab is gone"))
 
     def _take(self, event: str, told: Mapping[str, Any]) -> None:
-        """One event: that a line began, ended or brought something. Nothing else of it is looked at."""
-        line = str(told.get("requestId", ""))[:100]
-        match event:
-            case "Network.requestWillBeSent" if len(self._open) < LINES:
-                self._open[line] = str(told.get("type", ""))[:20]
-            case "Network.webSocketCreated" if len(self._open) < LINES:
-                self._open[line] = "WebSocket"
-            case "Network.responseReceived" if line in self._open:
-                self._open[line] = str(told.get("type", ""))[:20]
-                self.heard_at = self._clock.now()
-            case "Network.dataReceived" | "Network.eventSourceMessageReceived" | "Network.webSocketFrameReceived":
-                self.heard_at = self._clock.now()
-            case "Network.loadingFinished" | "Network.loadingFailed" | "Network.webSocketClosed":
-                self._open.pop(line, None)
-            case "Inspector.targetCrashed":
-                self.crashed = True
-                self._open.clear()
-            case "Inspector.targetReloadedAfterCrash":
-                self.crashed = False
-            case _:
-                pass
+        """One event: that a line began, ended or brought something, or that the tab crashed."""
+        if self.lines.take(event, told):
+            self.heard_at = self._clock.now()
+        if event in ("Inspector.targetCrashed", "Inspector.targetReloadedAfterCrash"):
+            self.crashed = event == "Inspector.targetCrashed"
 
 
 class _Straight(connect):
@@ -215,7 +200,8 @@ class DevToolsWitness:
         self._thread = ThreadPoolExecutor(1, "tenuto-tabs")  # of its own: who waits here keeps nobody else waiting
 
     async def look(self, binding: ToolBinding) -> Observation:
-        """WatchedFacts of one page."""
+        """WatchedFacts of one page, dated by when looking began: what is told may be as old as that."""
+        began = self._clock.now()
         try:
             async with asyncio.timeout(self._timeout.total_seconds()):
                 facts = await self._looked(binding)
@@ -223,7 +209,7 @@ class DevToolsWitness:
             facts = unseen(binding, mistake.message)
         except Exception as fault:  # noqa: BLE001 - whatever a browser answers that is none of one: a flaw
             facts = unseen(binding, f"the tab does not answer: {type(fault).__name__}")
-        return Observation(SOURCE, Rank.OUTSIDE, binding.subject, self._clock.now(), facts)
+        return Observation(SOURCE, Rank.OUTSIDE, binding.subject, began, facts)
 
     async def shown(self) -> tuple[ShownPage, ...]:
         """Every tab of the browser."""
@@ -275,8 +261,10 @@ class DevToolsWitness:
         if tab.crashed:
             return WatchedFacts(binding, True, name, defects=(Defect(Flaw.UNREADABLE, "its tab has crashed"),))
         generating = ready = None
+        tab.forget(self._clock.now())
+        frame = await tab.document()
         if profile is not None:
-            facts = await tab.look(profile, self._modules)
+            facts = await tab.look(frame, profile, self._modules)
             state, told = facts.get("state"), facts.get("generating")
             if told == "yes":  # believed wherever it is seen; that it does not, only where the sensor knows
                 generating, ready = True, False
@@ -288,8 +276,8 @@ class DevToolsWitness:
             window=name,
             generating=generating,
             send_ready=ready,
-            requests=tab.requests,
-            streams=tab.streams,
+            requests=tab.lines.requests,
+            streams=tab.lines.streams,
             changed_at=tab.changed_at,
             heard_at=tab.heard_at,
         )
