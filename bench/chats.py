@@ -61,14 +61,19 @@ def processes(it: Chats) -> Iterator[psutil.Process]:
     yield from first.children(recursive=True)
 
 
-def memory(it: Chats) -> tuple[float, float]:
-    """Proportional memory of the extension's own process, and of the browser, in MB."""
-    own = whole = 0.0
+def memory(it: Chats) -> tuple[float | None, float]:
+    """Proportional memory of the extension's own process, None where it has none that can be told, and of the browser.
+
+    In MB.
+    """
+    own: float | None = None
+    whole = 0.0
     for process in processes(it):
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             size = process.memory_full_info().pss / MB
             whole += size
-            own += size if "--extension-process" in process.cmdline() else 0.0
+            if "--extension-process" in process.cmdline():
+                own = (own or 0.0) + size
     return own, whole
 
 
@@ -124,7 +129,10 @@ def measure(folder: Path, turns: int, many: int, kind: str) -> dict[str, object]
         it.judge()
         weighed["afterwards"] = memory(it)
         names = ("extension_mb", "browser_mb")
-        told["memory"] = {when: dict(zip(names, map(round, sizes), strict=True)) for when, sizes in weighed.items()}
+        told["memory"] = {
+            when: {name: None if size is None else round(size) for name, size in zip(names, sizes, strict=True)}
+            for when, sizes in weighed.items()
+        }
         told["processor"] = standing
         told["load"] = os.getloadavg()[0]
     return told
