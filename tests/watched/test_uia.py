@@ -124,6 +124,29 @@ async def test_a_browser_that_shows_no_document_yet_is_no_absence() -> None:
     assert (await seen(Desktop(window(1, page(URL, off=True))))).shown is None, "nor one that hides all it has"
 
 
+async def test_a_document_that_says_nothing_beside_one_that_does_is_no_absence() -> None:
+    silent = part(com.DOCUMENT)
+    assert (await seen(Desktop(window(1, page(OTHER), silent)))).shown is None
+    assert (await seen(Desktop(window(1, page(OTHER), silent, shape="Anything")))).shown is False
+
+
+def test_two_documents_of_one_address_in_a_window_are_each_read() -> None:
+    over = trees(Desktop(window(1, page(URL, button(STOP)), page(URL, button(SEND)))))
+    one, two = over.windows()[0]
+    assert one.id == two.id
+    assert [over.nodes(each)[0][0].name for each in (one, two)] == [STOP, SEND]
+
+
+def test_where_no_page_can_stand_nobody_looks() -> None:
+    fails = {FIRST: com.ACCESS_DENIED}
+    menu = part(com.MENU, fails=fails)
+    menu.told[com.WINDOW_HANDLE] = 9
+    desktop = Desktop(menu, window(1, part(com.LIST, part(50007), fails=fails), page(URL)))
+    (found,), whole = trees(desktop).windows()
+    assert (found.url, whole) == (URL, True)
+    assert trees(Desktop(window(0, page(URL)))).windows() == ([], False), "what has no handle cannot be named"
+
+
 # -- failures, each in one window, beside another that is well
 
 
