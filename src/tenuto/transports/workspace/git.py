@@ -3,7 +3,8 @@
 A repository's configuration can name programs: filters, monitors, hooks, external diffs,
 helpers for credentials and transports. Whoever looks must not run them, so git is started with
 an environment of our own in which each of them is overridden, no lock is taken, no object is
-fetched, and output and time are bounded. Nothing of our own ``GIT_*`` environment leaks in.
+fetched, and output and time are bounded. Nothing of our own ``GIT_*`` environment leaks in, and
+a git that only looks ends with us, even where it waits for ever and we were killed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
+
+from tenuto.transports.workspace.leash import leash
 
 OUTPUT_LIMIT: Final = 8 << 20
 """Bytes of one answer; what is longer is cut and marked so."""
@@ -135,7 +138,8 @@ async def ask(
 
     Bound it with ``asyncio.timeout``: whoever stops waiting also ends git and all it started.
     """
-    return await run(repository.top, environment(os.environ, repository, overrides), *arguments, limit=limit)
+    env = environment(os.environ, repository, overrides)
+    return await run(repository.top, env, *arguments, limit=limit, before=await leash(env["PATH"]))
 
 
 async def run(
@@ -145,12 +149,17 @@ async def run(
     limit: int = OUTPUT_LIMIT,
     stdin: int = asyncio.subprocess.DEVNULL,
     keeps: Sequence[int] = (),
+    before: Sequence[str] = (),
 ) -> Answer:
-    """Run one git command with exactly this environment; ``keeps`` are descriptors it holds for as long as it lives."""
+    """Run one git command with exactly this environment.
+
+    ``keeps`` are descriptors it holds for as long as it lives, ``before`` is what becomes git or holds it.
+    """
     program = _program(os.environ.get("PATH", os.defpath))
     if program is None:
         raise NoGitError("no git program is installed")
     process = await asyncio.create_subprocess_exec(
+        *before,
         program,
         *arguments,
         cwd=cwd,
