@@ -174,6 +174,7 @@ def test_a_part_that_refuses_to_tell_its_own_is_no_leaf(tree: Asking) -> None:
         ("APPLICATIONS", 0, {}),
         ("WINDOWS", 0, {}),
         ("CHROME", 1, {}),
+        ("AROUND", 2, {}),
     ],
 )
 async def test_what_was_not_asked_or_does_not_tell_is_no_absence(
@@ -191,6 +192,41 @@ async def test_what_was_not_asked_or_does_not_tell_is_no_absence(
     if limit is None and "/app" in places:
         tree.gone.add(":1")
         assert (await seen(elsewhere)).shown is False, "a program that ended shows nothing"
+
+
+def crowded(role: int, children: int, inner: int = 29) -> dict[str, Any]:
+    """A window whose page stands behind a part with many of its own, each of a role."""
+    crowd = [f"/crowd/{number}" for number in range(children)]
+    deep: dict[str, Any] = {"/deep": (39, ["/deeper"], None), "/deeper": (49, ["/page"], None)}
+    return {
+        **PAGES,
+        "/frame": (23, ["/crowd", "/deep"], None),
+        "/crowd": (role, crowd, None),
+        **deep,
+        **{name: (inner, [], None) for name in crowd},
+    }
+
+
+PANEL, LABEL, TREE, ITEM = 39, 29, 65, 91
+
+
+@pytest.mark.parametrize(
+    ("places", "elsewhere"),
+    [
+        (crowded(PANEL, 3000, LABEL), False),  # each is asked what it is, and none is gone into
+        (crowded(TREE, 30_000, ITEM), False),  # no page stands in a tree of items, however many there are
+        (crowded(PANEL, 3000, PANEL), None),  # any of those may hold one
+        (crowded(PANEL, 30_000, LABEL), None),
+    ],
+    ids=["labels", "items", "panels", "too many"],
+)
+async def test_what_stands_around_a_page_hides_it_not_and_makes_absence_unknown_only_where_it_could_hold_one(
+    tree: Asking, places: Mapping[str, Any], elsewhere: bool | None
+) -> None:
+    tree.places = places
+    facts = await seen()
+    assert (facts.shown, facts.defects) == (True, ())
+    assert (await seen("https://chatgpt.com/c/2")).shown is elsewhere
 
 
 async def test_a_window_of_two_pages_shows_both(tree: Asking) -> None:

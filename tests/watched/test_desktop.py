@@ -31,6 +31,17 @@ SECRET = "the launch code is 0000"
 SITE = sites.compiled(sites.load(Path("/nowhere"))["chatgpt"])
 _T = TypeVar("_T")
 
+FOCUSED = """() => {
+  const composer = document.querySelector('#prompt-textarea[data-ready]');
+  composer?.focus();
+  return composer !== null && document.activeElement === composer;
+}"""
+SENT = """() => {
+  const button = document.querySelector('[data-testid=send-button]:not([disabled])');
+  button?.click();
+  return button !== null;
+}"""
+
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -208,9 +219,9 @@ def test_a_page_of_firefox_is_seen_by_its_tree(loop: asyncio.AbstractEventLoop) 
             first = place.until("desk", url, lambda facts: facts.shown is True)
             assert not first.generating
             lab.fault("stall")
-            browser.run(context, "() => { document.querySelector('#prompt-textarea').focus(); }")
+            browser.wait(context, FOCUSED)
             browser.run(context, "() => document.execCommand('insertText', false, 'go on')")
             place.until("desk", url, lambda facts: facts.send_ready is True)
-            browser.run(context, "() => { document.querySelector('[data-testid=send-button]').click(); }")
+            browser.wait(context, SENT)
             place.until("desk", url, lambda facts: facts.generating is True)
             place.until("desk", url, lambda facts: not facts.generating, meanwhile=lab.resume)

@@ -12,6 +12,7 @@ import itertools
 import os
 import socket
 import time
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -32,8 +33,11 @@ FRAME: Final = frozenset({23, 69})
 WEB: Final = 95
 PAGE: Final = frozenset({WEB, 82})
 BUTTONS: Final = frozenset({43, 62})
-#: Parts of a window that no page stands in.
-NO_PAGE: Final = frozenset({34, 37, 38, 43, 63, 79, 40})
+#: Parts of a window that no page stands in: what is pressed, read or typed in, and what holds rows, items and tabs.
+NO_PAGE: Final = frozenset(
+    {7, 8, 11, 26, 27, 29, 31, 32, 33, 34, 35, 37, 38, 40, 41, 42, 43, 44, 45, 48, 50, 51, 52, 55, 56, 57, 58, 59, 61}
+    | {62, 63, 64, 65, 66, 79, 88, 90, 91, 98}
+)
 BUSY, ENABLED, SENSITIVE, SHOWING = 3, 8, 24, 25
 
 #: What browsers call the attribute of a document that holds its address.
@@ -45,8 +49,12 @@ ANSWER: Final = 2.0
 TIME: Final = 5.0
 """Seconds that one look may take in all."""
 
-APPLICATIONS, WINDOWS, CHROME, BATCH = 64, 64, 2000, 48
-"""The most programs, windows of each, nodes of a window around its page, and nodes that are asked at once."""
+APPLICATIONS, WINDOWS, CHROME, AROUND, BATCH = 64, 64, 2000, 20_000, 48
+"""The most programs, windows of each, nodes around a window's page that are gone into and that are asked what they are,
+and nodes that are asked at once."""
+
+FEW: Final = 16
+"""How many of one part's own are asked before it is others' turn."""
 
 SIZE: Final = 64 * 1024 * 1024
 """The most bytes that one look takes in."""
@@ -125,12 +133,17 @@ class AtSpi:
 
     @staticmethod
     def _of_frame(asking: _Asking, frame: Place) -> tuple[list[tuple[_Page, str]], bool]:
-        """The pages that a window shows, found by going through what stands around them, and whether these are all."""
+        """The pages that a window shows, found by going through what stands around them, and whether these are all.
+
+        A few of each part's own come first, the many of a crowded one last, so that a crowd hides no page beside it.
+        """
         found: list[tuple[_Page, str]] = []
-        whole, seen, waiting = True, 0, [frame]
-        while waiting and seen < CHROME:
-            batch, waiting = waiting[:BATCH], waiting[BATCH:]
-            seen += len(batch)
+        whole, asked, entered = True, 0, 0
+        first: deque[Sequence[Place]] = deque([[frame]])
+        crowds: deque[Sequence[Place]] = deque()
+        while (first or crowds) and asked < AROUND and entered < CHROME:
+            batch = _some(first, crowds, min(BATCH, AROUND - asked))
+            asked += len(batch)
             roles = asking.roles(batch)
             whole = whole and None not in roles
             pages = [(place, role) for place, role in zip(batch, roles, strict=True) if role in PAGE]
@@ -143,10 +156,26 @@ class AtSpi:
             inner = [
                 place for place, role in zip(batch, roles, strict=True) if role not in PAGE and role not in NO_PAGE
             ]
+            whole = whole and len(inner) <= CHROME - entered
+            inner = inner[: CHROME - entered]
+            entered += len(inner)
             for children in asking.children(inner):
                 whole = whole and children is not None
-                waiting += children or ()
-        return found, whole and not waiting
+                if children:
+                    first.append(children)
+        return found, whole and not first and not crowds
+
+
+def _some(first: deque[Sequence[Place]], crowds: deque[Sequence[Place]], most: int) -> list[Place]:
+    """The next nodes to be asked, taken off their parents: at most FEW of one while others wait for their turn."""
+    batch: list[Place] = []
+    while (first or crowds) and len(batch) < most:
+        of_one = first.popleft() if first else crowds.popleft()
+        count = min(FEW, most - len(batch))
+        batch += of_one[:count]
+        if rest := of_one[count:]:
+            crowds.append(rest)
+    return batch
 
 
 class _Line:
