@@ -14,7 +14,7 @@ from tenuto.engine.desk import Caller
 from tenuto.model.change import Commit
 from tenuto.model.decision import Rung
 from tenuto.model.evidence import CommandFacts, Ending, Mark, Presence
-from tenuto.model.faults import Mistake, NotAllowed
+from tenuto.model.faults import Mistake, NotAllowed, Refused
 from tenuto.model.ids import RunId, TaskId
 from tenuto.model.lifecycle import TaskState
 from tenuto.model.message import MessagePolicy
@@ -187,6 +187,27 @@ async def test_a_parent_is_woken_with_the_outcome_and_reference_of_each_child(tm
         told = prompts(it, parent)[-1]
         assert "reference: commit one" in told
         assert "is failed: no way" in told, "a child that failed has ended"
+
+
+async def test_br_126_a_parent_that_waits_for_children_is_not_complete_before_they_ended(tmp_path: Path) -> None:
+    async with world(tmp_path) as it:
+        parent, (child,) = await parent_of(it, 1)
+        await it.desk.wait(OPERATOR, parent, WaitKind.CHILDREN, "the child", subject="all")
+        itself = Caller(Role.AGENT, "agent", parent, it.desk.task(parent).lease_number)
+        with pytest.raises(Refused, match="have not ended"):
+            await it.desk.complete(itself, parent, "commit one")
+        it.executor.finish(status="complete", summary="done", evidence="commit one")
+        rest = await it.settle(parent)
+        assert rest is not None
+        assert rest.because is not None
+        assert (rest.because.rung, it.desk.task(parent).state) == (Rung.DEPENDENCY, TaskState.ACTIVE)
+        assert len(prompts(it, parent)) == 1
+        await it.desk.complete(OPERATOR, child, "commit two")
+        await it.settle(parent)
+        assert "commit two" in prompts(it, parent)[-1], "it hears how they ended"
+        it.executor.finish(status="complete", summary="done", evidence="commit two")
+        await it.settle(parent)
+        assert it.desk.task(parent).state is TaskState.COMPLETED
 
 
 async def test_any_child_wakes_a_parent_once_and_an_earlier_end_resolves_at_once(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.support import builders as b
 from tests.support.world import OPERATOR, World, world
 
+from tenuto import config
 from tenuto.core import attention, classify
 from tenuto.model.evidence import Mark, Observation, Presence, Rank
 from tenuto.model.health import LOUD, Assessment, Health
@@ -33,6 +34,19 @@ async def call(it: World, name: str, **params: Any) -> Any:
 
 def judged(snapshot: Any, *looks: Observation, watched: Any = b.NOW - b.H) -> Assessment:
     return classify.classify(classify.of(b.see(snapshot, *looks), watched, b.NOW))
+
+
+@pytest.mark.only_on("linux")
+def test_br_002_state_lies_where_the_platform_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never in a directory that a restart of the machine empties, whatever that is called."""
+    for name in ("TENUTO_HOME", "TENUTO_DB", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "gone"))
+    settings = config.load({})
+    assert settings.state == tmp_path / ".local" / "state" / "tenuto"
+    for path in (settings.registry_path, settings.journal, settings.spool, settings.operator_token):
+        assert path.is_relative_to(settings.state)
 
 
 async def test_br_055_lists_counts_and_accounts_have_one_judgement(it: World) -> None:
@@ -166,3 +180,31 @@ def test_attention_has_one_order_whatever_it_was_given_in() -> None:
     one = attention.queue((), (), loud, (), b.NOW)
     assert one == attention.queue((), (), loud[::-1], (), b.NOW)
     assert len({item.episode for item in one}) == 4
+
+
+async def test_br_128_a_continuation_is_the_next_attempt_of_the_same_run_and_task(it: World) -> None:
+    task = await it.started()
+    run = it.desk.task(task).run_id
+    for turn in range(3):
+        it.executor.finish(status="working", summary=f"part {turn}", next="more")
+        await it.settle(task)
+    attempts = sorted(it.desk.attempts(task), key=lambda attempt: attempt.number)
+    assert [attempt.number for attempt in attempts] == [1, 2, 3, 4]
+    assert {attempt.task_id for attempt in attempts} == {task}
+    assert len({attempt.conversation_id for attempt in attempts}) == 1
+    assert it.desk.task(task).run_id == run
+
+
+async def test_br_129_what_happened_in_another_run_is_not_heard(it: World) -> None:
+    """Events of an earlier run are not in the account of a new one, by run or by task."""
+    first = await it.started()
+    it.executor.finish(status="complete", summary="done", evidence="commit one")
+    await it.settle(first)
+    second = await it.started(title="Another", objective="Something else")
+    runs = {task: it.desk.task(task).run_id for task in (first, second)}
+    heard = {task: it.desk.events(0, 1000, run_id=run) for task, run in runs.items()}
+    assert {event.fact.run_id for event in heard[second]} == {runs[second]}
+    assert {event.fact.task_id for event in heard[second]} <= {second, None}
+    assert {event.fact.task_id for event in it.desk.events(0, 1000, task_id=second)} == {second}
+    assert not {event.n for event in heard[first]} & {event.n for event in heard[second]}
+    assert "commit one" not in str(await call(it, "task.explain", task=second))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from tenuto.core import permission, settle, tenancy, wake
+from tenuto.core import neighbours, permission, settle, tenancy, wake
 from tenuto.core.draft import Draft, New
 from tenuto.model.change import Commit
 from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
@@ -105,6 +105,8 @@ def complete(
     if because := _over(snapshot):
         return because
     draft = Draft(snapshot, now, new)
+    if source is DispositionSource.AGENT and (why := neighbours.unended(snapshot)) is not None:
+        return Because(Rung.DEPENDENCY, why, "claim it when they have ended")
     if source is DispositionSource.AGENT:
         settle.claim(draft, evidence, summary, snapshot.live)
     else:

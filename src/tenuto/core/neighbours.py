@@ -16,7 +16,7 @@ from tenuto.model.lifecycle import DeliveryState
 from tenuto.model.message import MessageKind
 from tenuto.model.reconciliation import CannotComeTrue, ChildrenEnded, Finding, News
 from tenuto.model.snapshot import Snapshot
-from tenuto.model.work import Task, Wait
+from tenuto.model.work import Task, Wait, WaitKind
 
 #: How many events of a run are read at once; where none of so many is news they are passed over.
 PAGE = 500
@@ -104,6 +104,14 @@ def awaited(wait: Wait) -> tuple[str, tuple[TaskId, ...]]:
     """`any` or `all`, and the children that are named; no names mean all of them."""
     how, *names = (wait.subject or "all").split()
     return how, tuple(TaskId(name) for name in names)
+
+
+def unended(snapshot: Snapshot) -> str | None:
+    """What speaks against a task's word that it is complete: it waits for children, and not enough have ended."""
+    for wait in snapshot.waits:
+        if wait.kind is WaitKind.CHILDREN and not children_ended(snapshot, wait):
+            return f"it waits for its children ({wait.question}), and they have not ended"
+    return None
 
 
 def children_ended(snapshot: Snapshot, wait: Wait) -> tuple[Finding, ...]:

@@ -488,6 +488,11 @@ def _follow(draft: Draft, said: signal.Signal | signal.NoSignal, ended: Attempt)
             draft.change(standing=Standing.WORKING, standing_reason=said.next or said.summary or None)
             _signal_report(draft, said, ended)
             draft.wake(WakeKind.IDLE, "the turn ended and there is more to do", draft.now + delay)
+        case signal.Complete() if (why := neighbours.unended(draft.before)) is not None:
+            draft.change(standing=Standing.WORKING, standing_reason=why)
+            draft.note(FactKind.TASK_CLAIMED, evidence=said.evidence[:2000])
+            draft.note(FactKind.TASK_CHECK_FAILED, why=why)
+            _signal_report(draft, said, ended)
         case signal.Complete():
             draft.change(standing=Standing.COMPLETE, standing_reason=said.summary or None)
             _signal_report(draft, said, ended)
