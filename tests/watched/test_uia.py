@@ -263,6 +263,13 @@ async def test_a_window_with_too_much_around_its_page_is_no_absence(monkeypatch:
     assert trees(Desktop(window(1, page(OTHER)), window(2, page(URL)))).windows()[1] is False
 
 
+async def test_a_crowd_beside_a_page_does_not_hide_it() -> None:
+    crowd = part(com.PANE, *(part(com.PANE) for _ in range(2 * uia.CHROME)))
+    desktop = Desktop(window(1, crowd, part(com.PANE, part(com.PANE, page(URL, button(STOP))))))
+    assert (await seen(desktop)).generating is True
+    assert (await seen(desktop, OTHER)).shown is None, "any of the crowd may hold it"
+
+
 @pytest.mark.parametrize("ask", ["windows", "nodes"])
 def test_a_look_ends_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch, ask: str) -> None:
     desktop = Desktop(window(1, page(URL, *(button(f"{number}") for number in range(100)))))

@@ -24,13 +24,11 @@ from tenuto.transports.watched.programs import process
 from tenuto.transports.watched.trees import NODES, Node, NotLooked, Sort, Window
 
 BUTTONS: Final = frozenset({com.BUTTON, com.SPLIT_BUTTON})
-#: Parts of a window that no page stands in.
+#: Parts of a window that no page stands in: what is pressed, read or typed in, and what holds rows and items.
 NO_PAGE: Final = frozenset(
-    {
-        com.BUTTON, com.COMBO_BOX, com.EDIT, com.LIST, com.MENU, com.MENU_BAR, com.SCROLL_BAR, com.SLIDER,
-        com.STATUS_BAR, com.TOOL_TIP, com.TREE, com.DATA_GRID, com.SPLIT_BUTTON, com.TABLE, com.TITLE_BAR,
-    }
-)  # fmt: skip
+    {*range(com.BUTTON, com.STATUS_BAR + 1), com.TEXT, com.TOOL_TIP, com.TREE, com.TREE_ITEM, com.THUMB}
+    | {com.DATA_GRID, com.DATA_ITEM, com.SPLIT_BUTTON, *range(com.HEADER, com.SEPARATOR + 1)}
+)
 #: Windows of programs that show pages, by their class; and what calls itself a page's maker.
 BROWSERS: Final = frozenset({"Chrome_WidgetWin_1", "MozillaWindowClass"})
 WEB: Final = frozenset({"Chrome", "Gecko", "InternetExplorer", "MicrosoftEdge"})
@@ -233,6 +231,7 @@ class _Asking:
     def pages(self, top: com.Element) -> tuple[list[_Page], bool]:
         """The pages of a window, found by going through what stands around them, and whether these are all.
 
+        Every part's own are asked one by one in turn with the others', so that a crowd hides no page beside it.
         Of a minimized window these are all that it holds, for nobody says which of them it would show.
         """
         found: list[_Page] = []
@@ -249,7 +248,7 @@ class _Asking:
                 if seen >= CHROME:
                     return found, False
                 seen += 1
-                waiting.appendleft((following, element))
+                waiting.append((following, element))
                 sort = self._told(element, com.CONTROL_TYPE, 0)
                 if sort != com.DOCUMENT:
                     waiting += [(first, element)] if sort not in NO_PAGE else []
