@@ -30,7 +30,7 @@ from tests.support.builders import (
 
 from tenuto.core import control, rungs
 from tenuto.model.change import Commit
-from tenuto.model.command import Attempt, AttemptOutcome
+from tenuto.model.command import Attempt, AttemptOutcome, Command, CommandKind
 from tenuto.model.evidence import Mark, Presence, Sample
 from tenuto.model.ids import ReconciliationId
 from tenuto.model.lifecycle import CommandState, DeliveryState
@@ -60,6 +60,17 @@ def test_an_answer_releases_a_doubtful_turn_and_what_rode_in_it_is_told_again() 
     outcome = control.answer(world, wait, "go on", "operator", NOW, new)
     assert isinstance(outcome, Commit)
     assert states(outcome) == [DeliveryState.DEFERRED]
+
+
+def test_an_answer_to_a_turn_says_nothing_of_words_that_nobody_saw_it_take() -> None:
+    ended = replace(LIVE, state=LAST.state, ended_at=NOW, outcome=AttemptOutcome.TURN_END)
+    words = replace(DOUBTFUL, kind=CommandKind.STEER)
+    wait = a_wait(attempt_id=LIVE.id)
+    world = replace(with_message(CARRIED), commands=(words,), last=ended, waits=(wait,))
+    outcome = control.answer(world, wait, "go on", "operator", NOW, new)
+    assert isinstance(outcome, Commit)
+    assert states(outcome) == []
+    assert not [row for row in outcome.puts if isinstance(row, Command)], "only a verdict on the words themselves does"
 
 
 def test_what_rode_in_a_turn_that_never_began_is_dropped_with_its_task() -> None:

@@ -7,6 +7,7 @@ a reason, over many worlds.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ from tenuto.model.decision import (
     StartTask,
 )
 from tenuto.model.evidence import Mark, Observation, PageFacts, Presence, Rank, WorkspaceKind
-from tenuto.model.ids import ConversationId, WakeId
+from tenuto.model.ids import CommandId, ConversationId, WakeId
 from tenuto.model.lifecycle import CommandState, RunState, TaskState
 from tenuto.model.policy import POLICY
 from tenuto.model.reconciliation import Seen
@@ -178,6 +179,17 @@ def test_a_doubt_is_looked_at_again() -> None:
     assert b.decided(replace(DUE, commands=(b.DOUBTFUL,))).look_again_at == b.NOW + decide.LOOK_AT_DOUBT
     doubted = replace(b.with_live(b.DOUBTFUL), commands=(b.DOUBTFUL,))
     assert b.decided(doubted).look_again_at == b.NOW + POLICY.look_at_living_turn
+
+
+@pytest.mark.parametrize(
+    ("age", "looked_after"),
+    [(-b.DAY, 30 * b.S), (timedelta(0), 30 * b.S), (b.H, 2 * b.MIN), (5 * b.H, 10 * b.MIN), (9 * b.DAY, 30 * b.MIN)],
+)
+def test_a_doubt_that_stands_for_long_is_looked_at_less_often(age: timedelta, looked_after: timedelta) -> None:
+    doubt = replace(b.DOUBTFUL, submitted_at=b.NOW - age)
+    older = replace(b.DOUBTFUL, id=CommandId("c-older"), submitted_at=b.NOW - 20 * b.DAY)
+    for doubts in ((doubt,), (older, doubt), (doubt, older)):
+        assert decide.doubted(doubts, b.NOW) == looked_after
 
 
 @pytest.mark.parametrize("name", HOLDS)

@@ -104,6 +104,13 @@ def test_a_question_of_a_person_has_no_moment_of_its_own() -> None:
     shown = rungs.permission(b.see(b.with_wait(WaitKind.PERMISSION, subject="page:login")), b.NOW)
     assert shown is not None
     assert shown.until == b.NOW + paging.LOOK, "a page is looked at again"
+    for hours, after in ((0.1, paging.LOOK), (0.25, 2 * paging.LOOK), (5, paging.STANDING)):
+        later = b.NOW + hours * b.H
+        waiting = rungs.permission(
+            b.see(b.with_wait(WaitKind.PERMISSION, subject="page:login", opened_at=b.NOW)), later
+        )
+        assert waiting is not None
+        assert waiting.until == later + after, "and less often once its person is away for long"
 
 
 @pytest.mark.parametrize(

@@ -354,7 +354,7 @@ def close_ready(seen: Seen, now: datetime, new: New) -> Commit | None:
 
 
 #: Reasons whose moment is only another look: it is kept in memory, and written down now and then.
-POLLED = frozenset({Rung.SLOT, Rung.DEPENDENCY, Rung.EXECUTOR, Rung.EVIDENCE, Rung.TOOL, Rung.PAGE})
+POLLED = frozenset({Rung.SLOT, Rung.DEPENDENCY, Rung.EXECUTOR, Rung.EVIDENCE, Rung.TOOL, Rung.PAGE, Rung.PERMISSION})
 #: A look that comes sooner than this is not written for itself.
 SOON = timedelta(minutes=2)
 #: The moment that is written instead: by then whoever leads looks, should nobody remember.

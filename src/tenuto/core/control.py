@@ -144,8 +144,9 @@ def open_wait(
 def answer(snapshot: Snapshot, wait: Wait, body: str, by: str, now: datetime, new: New) -> Outcome:
     """Resolve a wait with an answer, which rides in the next prompt; the task is woken.
 
-    An ambiguous command of the turn the question was about is released with the answer as its verdict. A question that
-    was put about a task that is over is settled by the answer, which nobody is left to be told.
+    An ambiguous command of the turn the question was about is released with the answer as its verdict, but for words
+    that were put into it: the answer does not say whether they were read. A question that was put about a task that is
+    over is settled by the answer, which nobody is left to be told.
     """
     if snapshot.task.terminal and any(wait.id == other.id for other in snapshot.waits):
         seen = Draft(snapshot, now, new)
@@ -158,7 +159,8 @@ def answer(snapshot: Snapshot, wait: Wait, body: str, by: str, now: datetime, ne
     draft.close_wait(wait, by, message.text)
     for command in snapshot.commands:
         over = snapshot.live is None or command.attempt_id != snapshot.live.id
-        if command.state is CommandState.AMBIGUOUS and over and command.attempt_id == wait.attempt_id:
+        about = command.attempt_id == wait.attempt_id and command.kind is not CommandKind.STEER
+        if command.state is CommandState.AMBIGUOUS and over and about:
             draft.command(command, CommandEvent.RELEASED, released_by=by, verdict="answered")
             draft.carried_on(command, DeliveryEvent.TURNED_AWAY)  # told again: twice does no harm, never does
     if wait.kind is WaitKind.HUMAN:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tenuto.core import caps, delivery, limits, neighbours, permission, reconcile, rungs, slots, wake
-from tenuto.model.command import CommandKind
+from tenuto.model.command import Command, CommandKind
 from tenuto.model.decision import (
     Because,
     CloseReady,
@@ -36,8 +36,10 @@ from tenuto.model.reconciliation import MayYetBegin, Seen
 from tenuto.model.tools import PlanState
 from tenuto.model.work import AcceptanceKind, WaitKind
 
-#: How soon an ambiguous command is looked at again, when nothing rings before.
+#: How soon an ambiguous command is looked at again when nothing rings before, and how late at most: one that stands for
+#: days is looked at less and less often, so that a ring that was lost costs a small share of how long it stood.
 LOOK_AT_DOUBT = timedelta(seconds=30)
+OLD_DOUBT = timedelta(minutes=30)
 
 #: How soon the sessions of tool servers are looked at again while something of them moves.
 LOOK_AT_TOOLS = timedelta(seconds=60)
@@ -67,10 +69,16 @@ def _watched(seen: Seen, now: datetime) -> datetime | None:
     if not under_way(seen):
         return now + LOOK_AT_TOOLS if _tools_move(seen) else None
     if snapshot.live is None and all(command.state is CommandState.AMBIGUOUS for command in snapshot.commands):
-        return now + LOOK_AT_DOUBT
+        return now + doubted(snapshot.commands, now)
     parking = permission.next_parking(seen)
     look = rungs.next_living_look(seen, now)
     return min(look, max(parking, now)) if parking is not None else look
+
+
+def doubted(commands: Iterable[Command], now: datetime) -> timedelta:
+    """After how long commands that nobody can tell about are looked at again: a share of the youngest one's age."""
+    ages = [now - (command.submitted_at or command.armed_at or command.created_at) for command in commands]
+    return max(LOOK_AT_DOUBT, min(min(ages) / 30, OLD_DOUBT))
 
 
 def _tools_move(seen: Seen) -> bool:

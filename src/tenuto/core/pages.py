@@ -17,10 +17,13 @@ from tenuto.core.draft import Draft
 from tenuto.model.decision import Because, Rung
 from tenuto.model.evidence import Hindered, Hindrance, PageFacts
 from tenuto.model.reconciliation import Named, Seen, Undone
-from tenuto.model.work import Task, WaitKind
+from tenuto.model.work import Task, Wait, WaitKind
 
 LOOK: Final = timedelta(seconds=15)
 """How soon a page that is not ready is looked at again."""
+
+STANDING: Final = timedelta(minutes=1)
+"""How late at most a page is looked at again that has been waiting for its person for a long time."""
 
 OPERATOR_TURN: Final = timedelta(minutes=10)
 """How long turns are held back after the person has sent one of their own."""
@@ -106,6 +109,11 @@ def page(seen: Seen, now: datetime) -> Because | None:
     if facts.foreign_turns and facts.state == "ready" and (facts.foreign_age is None or facts.foreign_age >= spent):
         return None
     return Because(Rung.PAGE, sentence, change, until, told)
+
+
+def standing_look(wait: Wait, now: datetime) -> timedelta:
+    """After how long a page that waits for its person is looked at again: less often once it waits for hours."""
+    return max(LOOK, min((now - wait.opened_at) / 30, STANDING))
 
 
 def _sentence(facts: PageFacts) -> str | None:

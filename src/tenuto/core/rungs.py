@@ -154,7 +154,7 @@ def permission(seen: Seen, now: datetime) -> Because | None:
     wait = _first(seen, WaitKind.PERMISSION)
     if wait is None:
         return None
-    until = now + pages.LOOK if (wait.subject or "").startswith(pages.SUBJECT) else None
+    until = now + pages.standing_look(wait, now) if (wait.subject or "").startswith(pages.SUBJECT) else None
     return Because(
         Rung.PERMISSION, f"it waits for a permission: {wait.question}", "answer where the agent asked", until
     )

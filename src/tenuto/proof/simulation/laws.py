@@ -24,6 +24,8 @@ from tenuto.model.work import HUMAN_WAITS, Task, Wait, WaitKind, Wake
 ACTS = frozenset({CommandKind.SEND, CommandKind.STEER})
 """Kinds of command whose effect is told here when it happens."""
 MESSAGE = re.compile(r"message (m-[0-9a-z-]+) from")
+ANSWERED = frozenset({WaitKind.HUMAN, WaitKind.PERMISSION})
+"""Kinds of wait that a person's answer ends."""
 SETTLED_WITHOUT_EFFECT = frozenset({CommandState.FAILED, CommandState.CANCELLED})
 
 
@@ -292,6 +294,10 @@ class Laws:
     def under_way(self) -> tuple[TaskId, ...]:
         """The tasks that have a turn under way, in one order."""
         return tuple(sorted(self._live))
+
+    def asked(self, task_id: TaskId) -> tuple[Wait, ...]:
+        """What people are asked about a task, the oldest first."""
+        return tuple(wait for wait in self._waits.get(task_id, {}).values() if wait.kind in ANSWERED)
 
     def open(self) -> tuple[CommandId, ...]:
         """The commands that are not settled."""

@@ -232,7 +232,9 @@ class Operator:
                     more = {"max-attempts": str(desk.task(task).attempts + 10)}
                     await self._do(Desk.set_policy, task, more, key=key)
                 case _:
-                    await self._do(Desk.answer, task, "go on", key=key)
+                    asked = universe.laws.asked(task)
+                    named = asked[number % len(asked)].id if len(asked) > 1 else None
+                    await self._do(Desk.answer, task, "go on", wait=named, key=key)
         for row in universe.tasks():
             if row.paused_at is not None and (universe.draining or self._chance.random() < 0.5):
                 await self._do(Desk.resume, row.id)

@@ -232,6 +232,7 @@ class Universe:
         self._born: dict[TaskId, float] = {}
         self._ended: dict[TaskId, float] = {}
         self._over: asyncio.Event = asyncio.Event()
+        self._lines_moved: asyncio.Event = asyncio.Event()
         self._pause: float | None = None
         self._audited = 0
         self._away = 0.0
@@ -328,14 +329,13 @@ class Universe:
     async def _connected(self) -> None:
         """The browser knocks at whoever leads, whenever nobody listens to it."""
         while True:
+            self._lines_moved.clear()
             await asyncio.sleep(7.0)
             life = self.life
-            if (
-                life is not None
-                and self.machine.reachable
-                and self.loop.time() >= self._away
-                and not self._joined(life)
-            ):
+            if life is not None and self._joined(life):
+                await self._lines_moved.wait()
+                continue
+            if life is not None and self.machine.reachable and self.loop.time() >= self._away:
                 link = self.browser.connect()
                 life.lines.append(link)
                 self._group.create_task(self._line(life, link))
@@ -353,6 +353,7 @@ class Universe:
             link.cut()
             if link in life.lines:
                 life.lines.remove(link)
+            self._lines_moved.set()
 
     def _gate(self, life: Life, command: Command) -> asyncio.Future[None] | None:
         """Stand still between a commit and its hand-over, while somebody else takes over."""
@@ -373,6 +374,7 @@ class Universe:
     def _retire(self, life: Life) -> None:
         """It leads no more and has not noticed yet."""
         self.life = None
+        self._lines_moved.set()
         self.machine.rings.remove(life.wheel.ring_for)
 
     def _bury(self, life: Life) -> None:
