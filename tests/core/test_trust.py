@@ -68,6 +68,9 @@ def test_records_that_go_back_are_found() -> None:
     known = signs.sighting(b.TASK.id, b.tools(sequence=9), b.new("observation"), b.NOW)  # type: ignore[arg-type]
     assert flaws(replace(DUE, sightings=(known,)), b.tools(sequence=8)) == [Flaw.ROLLED_BACK]
     assert flaws(replace(DUE, sightings=(known,)), b.tools(sequence=9)) == []
+    again = signs.sighting(b.TASK.id, b.tools(sequence=8), b.new("observation"), b.NOW)  # type: ignore[arg-type]
+    kept = (known, replace(again, seen_at=b.NOW + b.S))
+    assert flaws(replace(DUE, sightings=kept), b.tools(sequence=8)) == [Flaw.ROLLED_BACK], "kept is not believed"
     late = b.tools(at=b.NOW - b.MIN, sequence=9)
     assert flaws(replace(DUE, sightings=(known,)), late) == [Flaw.ROLLED_BACK]
 

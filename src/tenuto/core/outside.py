@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from tenuto.core import signs
 from tenuto.model.evidence import Observation, PageFacts
 from tenuto.model.policy import Policy
 from tenuto.model.tools import Flaw
@@ -58,7 +59,7 @@ def unquiet(facts: WatchedFacts, policy: Policy, now: datetime) -> tuple[str, da
         ("changed", facts.changed_at, policy.page_quiet),
         ("was still told something", facts.heard_at, policy.network_quiet),
     )
-    found = [(what, at + quiet) for what, at, quiet in moved if at is not None and at <= now < at + quiet]
+    found = [(what, at + quiet) for what, at, quiet in moved if at is not None and at - signs.SKEW <= now < at + quiet]
     return max(found, key=lambda one: one[1], default=None)
 
 

@@ -21,10 +21,12 @@ def flaws(snapshot: Snapshot, observations: Sequence[Observation], now: datetime
     """Every flaw of what was seen now and of what was reported before; each once."""
     found: dict[Flawed, None] = {}
     supporting = [each for each in observations if not isinstance(each.facts, CommandFacts)]
-    newest = signs.newest_of(sighting for sighting in snapshot.sightings if sighting.rank < Rank.REPORTED)
+    strong = [sighting for sighting in snapshot.sightings if sighting.rank < Rank.REPORTED]
+    newest = signs.newest_of(strong)
     for observation in supporting:
-        before = newest.get((observation.source[: signs.SOURCE], observation.subject[: signs.SUBJECT]))
-        for flaw in (*_dated(observation, before, snapshot, now), *_told(observation, before)):
+        about = observation.source[: signs.SOURCE], observation.subject[: signs.SUBJECT]
+        before, counted = newest.get(about), _counted(strong, about)
+        for flaw in (*_dated(observation, before, snapshot, now), *_told(observation, counted)):
             found[flaw] = None
     for flaw in (
         *_twice(supporting),
@@ -51,7 +53,13 @@ def _dated(observation: Observation, before: Sighting | None, snapshot: Snapshot
         yield Flawed(about, Flaw.ROLLED_BACK, "it was seen before what is known already", rank)
 
 
-def _told(observation: Observation, before: Sighting | None) -> Iterable[Flawed]:
+def _counted(strong: Iterable[Sighting], about: tuple[str, str]) -> int | None:
+    """How far a session's records were ever seen to go: one look at records that went back makes them no good ones."""
+    told = (dict(each.facts).get("sequence") for each in strong if (each.source, each.subject) == about)
+    return max((int(count) for count in told if count is not None and count.isdigit()), default=None)
+
+
+def _told(observation: Observation, known: int | None) -> Iterable[Flawed]:
     """What a session's records say of themselves, and a count of them that went back; what a watched page lacks."""
     if isinstance(observation.facts, WatchedFacts):
         for defect in observation.facts.defects:
@@ -63,8 +71,7 @@ def _told(observation: Observation, before: Sighting | None) -> Iterable[Flawed]
     facts = observation.facts
     for defect in facts.defects:
         yield Flawed(facts.subject, defect.flaw, defect.why, observation.rank)
-    known = dict(before.facts).get("sequence") if before is not None else None
-    if facts.readable and known is not None and known.isdigit() and facts.sequence < int(known):
+    if facts.readable and known is not None and facts.sequence < known:
         why = f"its records end at {facts.sequence}, and {known} had been seen"
         yield Flawed(facts.subject, Flaw.ROLLED_BACK, why, observation.rank)
 
