@@ -81,6 +81,13 @@ def test_a_clock_that_went_back_makes_no_fresh_look_look_old() -> None:
     assert flaws(replace(DUE, sightings=(ahead,)), b.tools(sequence=9)) == []
 
 
+def test_a_clock_that_went_back_makes_no_look_news_again_and_again() -> None:
+    busy = signs.sighting(b.TASK.id, b.tools(calls=(b.CALL,)), b.new("observation"), b.NOW)  # type: ignore[arg-type]
+    ahead = replace(DUE, sightings=(replace(busy, seen_at=b.NOW + b.H),))
+    kept = b.settled(ahead, QUIET).one(Sighting)
+    assert b.settled(replace(ahead, sightings=(*ahead.sightings, kept)), QUIET).nothing
+
+
 def test_hearsay_is_shown_and_decides_nothing() -> None:
     """Rank 5 never decides a send: neither what it says nor what is wrong with it."""
     said = b.sighting(calls="3", jobs="2", plan="blocked")

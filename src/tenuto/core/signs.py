@@ -309,20 +309,21 @@ def edges(facts: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
 
 def news(known: Iterable[Sighting], observations: Iterable[Observation]) -> tuple[Observation, ...]:
-    """Those observations that say something else than the newest sighting of the same source and subject.
+    """Those observations that say something else than the newest sighting of the same source and subject before them.
 
-    That something stirred is no news by itself.
+    That something stirred is no news by itself. What is known from later on is left out: where the clock went back it
+    would make the same look news again and again.
     """
-    newest = newest_of(known)
-    return tuple(
-        observation
-        for observation in observations
-        if (facts := edges(said(observation)))
-        and (
-            (before := newest.get((observation.source[:SOURCE], observation.subject[:SUBJECT]))) is None
-            or before.digest != digest_of(facts)
-        )
-    )
+    kept = tuple(known)
+    found = []
+    for observation in observations:
+        facts = edges(said(observation))
+        source, subject, at = observation.source[:SOURCE], observation.subject[:SUBJECT], observation.seen_at
+        before = (each for each in kept if each.source == source and each.subject == subject and each.seen_at <= at)
+        last = max(before, key=lambda one: (one.seen_at, one.id), default=None)
+        if facts and (last is None or last.digest != digest_of(facts)):
+            found.append(observation)
+    return tuple(found)
 
 
 def newest_of(known: Iterable[Sighting]) -> dict[tuple[str, str], Sighting]:
