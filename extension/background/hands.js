@@ -16,6 +16,9 @@ const UNTENDED = 30_000;
 /** How soon a page that a person closed is opened again to see how its turn goes on. */
 const AGAIN = 30_000;
 const FACTS = 15_000;
+/** How long a page that is open may take to answer whose it is, and how long one that is loading is waited for. */
+const COMES_BACK = 3_000;
+const SOUGHT = 120_000;
 /** How many pages come up at once: beside more of them a browser is too slow for any to be up in time. */
 const COMING = 4;
 
@@ -377,7 +380,7 @@ export class Hands {
   async came(tab, epoch) {
     this.pages.epochs.set(tab, epoch);
     for (const entry of await this.journal.unfinished()) {
-      if (entry.tab !== tab || entry.page === null || entry.page === epoch || (await this.tabOf(entry)) === null) continue;
+      if (entry.page === null || entry.page === epoch || !(await this.shows(tab, entry))) continue;
       if (entry.mark === 'claimed') {
         await this.fail(entry.command, 'reloaded', 'the page was loaded anew before it began', false);
       } else {
@@ -385,6 +388,17 @@ export class Hands {
       }
     }
     return OK;
+  }
+
+  /**
+   * Whether a tab is the one that a command is for: by its number, or, where that means nothing any more, because it
+   * shows the conversation that the turn is known to be in.
+   * @param {number} tab @param {Entry} entry
+   */
+  async shows(tab, entry) {
+    if ((await this.tabOf(entry)) !== null) return entry.tab === tab;
+    if (entry.url === null || entry.mark === 'claimed' || entry.session === (await this.pages.session())) return false;
+    return bare((await this.pages.get(tab))?.url) === bare(entry.url);
   }
 
   /**
@@ -665,22 +679,47 @@ export class Hands {
     this.reopened.set(entry.command, Date.now());
     let tab = await this.tabOf(entry);
     if (tab === null || (entry.url !== null && bare(tab.url) !== bare(entry.url))) {
-      if (entry.url === null) {
-        if (entry.held === null && entry.mark === 'begun') await this.hold(entry, 'not_seen', 'its page was closed before it was seen whether the words were taken');
-        return;
-      }
-      try {
-        const found = await this.pages.find(entry.url);
-        tab = found?.tab ?? (await this.pages.open(entry.url));
-        if (found === null && tab.id !== undefined) await this.pages.keep(entry.url, tab.id, tab.windowId, true);
-      } catch {
-        return;
-      }
+      tab = entry.url === null ? await this.sought(entry) : await this.reopen(entry.url);
+      if (tab === null) return;
     }
     const id = /** @type {number} */ (tab.id);
     const epoch = await this.pages.script(id);
     const now = await this.journal.read(entry.command);
     if (epoch !== null && now !== null && !OVER.has(now.mark)) await this.watch(now, id, epoch);
+  }
+
+  /** The tab that shows a conversation, opened where none does; null where it cannot be told which. @param {string} url */
+  async reopen(url) {
+    try {
+      const found = await this.pages.find(url);
+      const tab = found?.tab ?? (await this.pages.open(url));
+      if (found === null && tab.id !== undefined) await this.pages.keep(url, tab.id, tab.windowId, true);
+      return tab;
+    } catch {
+      return null;
+    }
+  }
+
+  /**
+   * The tab that shows a turn whose conversation has no address yet: where numbers of tabs mean nothing any more, the one
+   * with the command's own marker in it. Where none has, and all can be read, it is held.
+   * @param {Entry} entry
+   * @returns {Promise<chrome.tabs.Tab | null>}
+   */
+  async sought(entry) {
+    const profile = (await this.journal.profile(entry.profile)) ?? {};
+    let loading = false;
+    for (const tab of await this.pages.at(entry.open ?? '')) {
+      const id = /** @type {number} */ (tab.id);
+      const epoch = await this.pages.script(id, COMES_BACK);
+      const answer = epoch === null ? null : await this.pages.order(id, epoch, { order: 'look', profile, markers: [entry.marker] });
+      const facts = answer !== null && 'facts' in answer ? answer.facts : null;
+      if ((facts?.markers[entry.marker] ?? 0) > 0) return tab;
+      loading ||= facts?.hydrated !== 'yes';
+    }
+    if (loading && Date.now() - Date.parse(entry.at) < SOUGHT) return null; // it may be one of those
+    if (entry.held === null && entry.mark === 'begun') await this.hold(entry, 'not_seen', 'its page was closed before it was seen whether the words were taken');
+    return null;
   }
 
   /** @param {number} query @param {{id: string, identity: string}} page */

@@ -68,10 +68,9 @@ api.alarms.onAlarm.addListener(() => {
   });
 });
 api.runtime.onStartup.addListener(() => {
-  void whole.then(async ({ pages, link }) => {
-    await pages.started();
+  void whole.then(({ pages, link }) => {
     link.connect();
-    await pages.injectAll();
+    return pages.injectAll();
   });
 });
 api.runtime.onInstalled.addListener(() => void whole.then(({ pages }) => pages.injectAll()));

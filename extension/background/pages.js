@@ -11,6 +11,7 @@ import { api, fresh, pause, within } from '../shared/browser.js';
 /** How long a page may take to come up with our script in it, in milliseconds. */
 const COMES_UP = 45_000;
 const ANSWERS = 20_000;
+const SESSION = 'session';
 
 /** @param {string | undefined} url @returns {string} without query and fragment */
 export function bare(url) {
@@ -20,6 +21,11 @@ export function bare(url) {
   } catch {
     return '';
   }
+}
+
+/** @param {string | undefined} url @returns {string} */
+function origin(url) {
+  return bare(url).split('/').slice(0, 3).join('/');
 }
 
 /** @param {string} url @returns {boolean} */
@@ -48,25 +54,30 @@ export class Pages {
     this.front = Promise.resolve();
     /** @type {Promise<chrome.tabs.Tab> | null} */
     this.opening = null;
-    /** What this life of the background has seen: tabs by the identity they were kept for, and the window it made. */
-    this.seen = { tabs: /** @type {Map<string, number>} */ (new Map()), window: /** @type {number | null} */ (null) };
+    /** @type {Promise<string> | null} */
+    this.named = null;
   }
 
-  /** The start of the browser that tab numbers belong to. @returns {Promise<string>} */
-  async session() {
-    return (await this.journal.setting('session')) ?? (await this.started());
+  /**
+   * The start of the browser that tab numbers belong to: one and the same for as long as this background lives, and for
+   * all that follow it until the browser, or the extension, begins anew.
+   * @returns {Promise<string>}
+   */
+  session() {
+    this.named ??= this.name();
+    return this.named;
   }
 
-  /** The browser was started: numbers of before mean nothing now; those that were seen since it began still do. */
-  async started() {
-    const session = fresh(6);
-    await this.journal.set('session', session);
-    const { tabs, window } = this.seen;
-    await this.journal.set('window', window === null ? null : { window, session });
-    for (const [identity, tab] of tabs) {
-      await this.journal.change('pages', identity, (old) => (old?.tab === tab ? { ...old, session } : undefined));
-    }
-    return session;
+  /**
+   * Its name lies where the browser itself lets go of it. No event is waited for: that of a start comes late, and not at
+   * all where the extension was brought up to date with it.
+   */
+  async name() {
+    const held = await api.storage.session.get(SESSION).catch(() => /** @type {Record<string, unknown>} */ ({}));
+    if (typeof held[SESSION] === 'string') return held[SESSION];
+    const made = fresh(6);
+    await api.storage.session.set({ [SESSION]: made }).catch(() => undefined); // then it is this background's alone
+    return made;
   }
 
   /**
@@ -118,7 +129,6 @@ export class Pages {
     }
     const made = await api.windows.create({ url, focused: false, type: 'normal' });
     if (made?.id === undefined || made.tabs?.[0]?.id === undefined) throw new Error('the browser opens no window');
-    this.seen.window = made.id;
     await this.journal.set('window', { window: made.id, session: await this.session() });
     return made.tabs[0];
   }
@@ -126,7 +136,6 @@ export class Pages {
   /** @param {string} identity @param {number} id @param {number} window @param {boolean} ours */
   async keep(identity, id, window, ours) {
     const session = await this.session();
-    this.seen.tabs.set(identity, id);
     await this.journal.change('pages', identity, (old) =>
       old?.tab === id && old.session === session ? undefined : { identity, tab: id, window, ours, session },
     );
@@ -155,6 +164,12 @@ export class Pages {
     if (known === undefined || !known.ours || known.session !== (await this.session())) return null;
     const tab = await this.get(known.tab);
     return tab !== null && bare(tab.url) === bare(identity) ? known.tab : null;
+  }
+
+  /** Every tab with a page of the same site in it that is loaded. @param {string} url */
+  async at(url) {
+    const site = origin(url);
+    return (await api.tabs.query({})).filter((tab) => site !== '' && tab.id !== undefined && !tab.discarded && origin(tab.url) === site);
   }
 
   /** How many tabs there are in all: the last one is left, since a browser may end with it. */

@@ -53,6 +53,16 @@ async function press(element, verb, params) {
   await show();
 }
 
+/**
+ * What is to be typed, in which no option is broken in two.
+ * @param {string} words
+ */
+function typed(words) {
+  const element = made('p', '', 'mend');
+  for (const word of words.split(' ')) element.append(made('span', word, word.length < 36 ? 'whole' : ''), ' ');
+  return element;
+}
+
 /** Replace a list only when it says something else, so that no button moves away under a finger. */
 const shown = new Map();
 
@@ -92,13 +102,15 @@ async function show() {
     for (const id of ['attention', 'work', 'all']) at(id).hidden = true;
     return;
   }
-  if (!away) at('standing').textContent = status.body.held ? `Connected as ${standing.name}. Everything is held.` : `Connected as ${standing.name}.`;
+  if (!away) at('standing').textContent = status.body.held ? `Connected as ${standing.name}. Everything is held; tenuto unhold lets it go.` : `Connected as ${standing.name}.`;
   const needs = attention.body?.items ?? [];
   const work = tasks.body?.tasks ?? [];
   listed('needs', needs, () =>
     needs.map((/** @type {any} */ item) => {
       const element = document.createElement('li');
-      element.append(made('strong', String(item.question ?? item.text ?? '')), made('p', String(item.mend ?? ''), 'mend'));
+      const about = work.find((/** @type {any} */ task) => task.id === item.task)?.title;
+      if (about) element.append(made('p', String(about), 'because'));
+      element.append(made('strong', String(item.question ?? item.text ?? '')), typed(String(item.mend ?? '')));
       return element;
     }),
   );

@@ -192,6 +192,29 @@ async def test_what_only_its_person_can_do_is_asked_once_and_ends_by_itself(it: 
     assert len(paged(it).under_way) == 1
 
 
+@pytest.mark.parametrize("gone", [READY, PageFacts(shown=False)], ids=["taken away", "its page closed"])
+@pytest.mark.parametrize("state", ["draft", "dialog", "approval"])
+async def test_what_a_turn_was_refused_for_is_its_persons_until_it_is_gone(
+    it: World, state: str, gone: PageFacts
+) -> None:
+    task = await made(it)
+    paged(it).refusing.append(state)
+    paged(it).shows = PageFacts(shown=None)
+    await it.settle(task)
+    paged(it).shows = replace(READY, state=state, composer="foreign" if state == "draft" else "empty")
+    for _ in range(3):
+        it.clock.move(timedelta(minutes=10))
+        assert await held(it, task) is Rung.PERMISSION
+    (wait,) = it.ledger.waits(10, task_id=task)
+    assert (wait.kind, wait.subject) == (WaitKind.PERMISSION, f"page:{state}")
+    assert not paged(it).under_way
+    paged(it).shows = gone
+    it.clock.move(timedelta(minutes=10))
+    await it.settle(task)
+    assert it.ledger.waits(10, task_id=task) == ()
+    assert len(paged(it).under_way) == 1
+
+
 async def test_a_full_conversation_is_left_for_a_fresh_one_with_a_hand_over(it: World) -> None:
     task = await made(it)
     await it.settle(task)

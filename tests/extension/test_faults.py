@@ -219,25 +219,94 @@ def wiped(it: Chats) -> None:
     page.run(f"({BOX}.replaceChildren(document.createElement('p')), true)")
 
 
-@pytest.mark.prove
 @pytest.mark.parametrize(
     ("stands", "goes", "asks"),
     [
         (drafted, wiped, "left a draft"),
-        (lambda it: it.lab.show(dialog="Read this."), lambda it: it.lab.show(), "a dialog stands"),
+        pytest.param(
+            lambda it: it.lab.show(dialog="Read this."), lambda it: it.lab.show(), "a dialog stands",
+            marks=pytest.mark.prove,
+        ),
     ],
     ids=["a draft", "a dialog"],
-)
-def test_what_stands_in_a_persons_page_is_left_as_it_is_and_asked_about(
+)  # fmt: skip
+def test_what_stands_in_a_persons_page_is_left_as_it_is_until_they_take_it_away(
     it: Chats, stands: Callable[[Chats], None], goes: Callable[[Chats], None], asks: str
 ) -> None:
     task = shown(it, stands)
     asked(it, task, asks)
     assert it.lab.posts() == 0
     goes(it)
-    it.home.tenuto("answer", task, "--file", "-", text="It is gone.")
     assert it.ends(task) == "completed"
     assert len(it.accepted_of(task)) == 1
+    assert not any(row["task"] == task for row in it.attention())
+
+
+@pytest.mark.prove
+def test_a_markup_that_nobody_knows_is_not_written_into_and_told_once(it: Chats) -> None:
+    task = shown(it, lambda it: it.lab.look(variant="unknown"), patience_ms=1_000)
+    other = it.lab.conversation_url(it.lab.seed(list(TALKED)))
+    beside = it.home.tenuto("adopt", other, "--cwd", str(it.home.work), "--auto").strip()
+
+    def told() -> list[str]:
+        return [one for one in it.home.json("status")["troubles"] if "as profile" in one]
+
+    until("the drift", lambda: told() and held(it, task) and held(it, beside))
+    assert len(told()) == 1
+    assert it.lab.posts() == 0
+    it.lab.look(variant="section")
+    assert it.ends(task) == "completed"
+    assert it.ends(beside) == "completed"
+    until("the drift to be over", lambda: not told())
+
+
+def held(it: Chats, task: str) -> bool:
+    """Whether a task says that its page holds it back."""
+    return "page" in it.home.tenuto("explain", task)
+
+
+@pytest.mark.prove
+def test_a_page_that_is_hidden_takes_its_turn_once_it_is_seen(it: Chats) -> None:
+    """The site takes nothing from a hidden page: the turn waits, and is made once."""
+    it.lab.look(deaf_while_hidden=True)
+    task = shown(it, lambda it: it.browser.page(it.browser.panel_url()).front())
+    (page,) = it.browser.every("chatgpt.com")
+    page.until("being hidden", "document.hidden")
+    until("the order", lambda: it.commands(task))
+    assert it.lab.posts() == 0
+    assert page.run("document.hidden")
+    page.front()
+    assert it.ends(task) == "completed"
+    assert it.lab.posts() == 1
+
+
+def stalled(it: Chats) -> str:
+    """A task whose first answer stands still in the middle; its conversation's address is known."""
+    it.site(acceptance_ms=LATE)
+    it.lab.answers(answering(1))
+    it.lab.fault("stall")
+    task = it.run("Wait in the middle.")
+    it.lab.wait_accepted(1)
+    until("the turn", lambda: [one["state"] for one in it.commands(task)] == ["acknowledged"])
+    until("the address", lambda: any("/c/" in one["identity"] for one in it.shown(task)["conversations"]))
+    return task
+
+
+MEANWHILE: dict[str, Callable[[Chats], object]] = {
+    "the browser lets go of the tab": lambda it: it.browser.discard("chatgpt.com/c/"),
+    "the language changes": lambda it: it.lab.look(locale="ja"),
+    "the extension loses its name for the browser's start": lambda it: it.browser.forget(),
+}
+
+
+@pytest.mark.parametrize("meanwhile", list(MEANWHILE))
+def test_what_befalls_a_page_in_mid_turn_ends_nothing_and_sends_nothing(it: Chats, meanwhile: str) -> None:
+    task = stalled(it)
+    MEANWHILE[meanwhile](it)
+    it.lab.resume()
+    assert it.ends(task) == "completed"
+    assert len(it.accepted_of(task)) == 1
+    assert it.lab.posts() == 1
 
 
 @pytest.mark.prove
@@ -253,9 +322,9 @@ def test_spent_usage_is_waited_for_until_its_reset(it: Chats) -> None:
     assert it.ends(task) == "completed"
 
 
-def shown(it: Chats, stands: Callable[[Chats], None]) -> str:
+def shown(it: Chats, stands: Callable[[Chats], None], **send: int) -> str:
     """A chat in a tab of a person's, with something in it, and a task that is to go on there."""
-    it.site(acceptance_ms=LATE)
+    it.site(acceptance_ms=LATE, **send)
     it.lab.answers(answering(1))
     url = it.lab.conversation_url(it.lab.seed(list(TALKED)))
     it.browser.page(url).until("the page", f"{BOX}?.dataset.ready === 'true'")

@@ -57,7 +57,7 @@ def test_a_folder_asks_for_the_sites_and_loopback_and_nothing_more(tmp_path: Pat
     sites = ["https://a.example/*", "https://b.example/*"]
     assert manifest["host_permissions"] == ["http://127.0.0.1/*", *sites]
     assert manifest["content_scripts"][0]["matches"] == sites
-    assert manifest["permissions"] == ["alarms", "scripting", "unlimitedStorage"]
+    assert manifest["permissions"] == ["alarms", "scripting", "storage", "unlimitedStorage"]
     assert manifest["web_accessible_resources"][0]["resources"] == ["page/*.js", "shared/*.js"]
     assert "optional_permissions" not in manifest
     for name in ("background/main.js", "loader.js", "page/main.js", "panel/panel.html", "icons/48.png"):

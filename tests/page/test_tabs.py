@@ -31,7 +31,7 @@ PLAYED = """async (given) => {
     script: async (id) => `e${id}`, there: async () => false,
     order: async (id, epoch, order) => { told.orders.push([id, order.command]); return { taken: true }; },
     inFront: (id, ours, act) => { front = front.then(act); return front; },
-    keep: async () => {}, ours: async () => false,
+    keep: async () => {}, ours: async () => false, at: async () => [],
   };
   const hands = new Hands(journal, pages);
   const send = (frame, fields) => { told.said.push([frame, fields.command]); };
@@ -199,3 +199,40 @@ def test_a_script_that_let_go_of_a_turn_is_told_of_it_again_once(lab: Lab, page:
     """A page that was asked to load itself anew and did not still has the turn that it had let go of."""
     came = played(lab, page, LET_GO)
     assert (came["orders"], came["seen"]["performer"]) == ([["watch", "begun"]], "alive")
+
+
+LOST = """async ({ given, told, hands, journal, claim, until }) => {
+  const url = given.known ? 'https://chat.example/c/1' : null;
+  const turns = { 11: 0, 12: given.shown ? 1 : 0 };
+  const hydrated = given.loading ? 'no' : 'yes';
+  hands.pages.get = async (id) => ({ id, url: id === 12 ? 'https://chat.example/c/1' : 'https://chat.example/c/2' });
+  hands.pages.at = async () => [{ id: 11 }, { id: 12 }];
+  hands.pages.order = async (id, epoch, order) => {
+    told.orders.push([id, order.order]);
+    return order.order === 'look' ? { facts: { hydrated, markers: { c1: turns[id] } } } : { taken: true };
+  };
+  await claim('c1', { session: 'lost', tab: 11, url, profile: 'p', held: null });
+  await journal.keepProfile({ send: {} }, 'p');
+  await journal.mark('c1', 'begun', {});
+  if (given.known) {
+    await hands.came(11, 'e11');
+    await hands.came(12, 'e12');
+  } else {
+    await hands.bring(await journal.read('c1'));
+  }
+  if (given.known || given.shown) await until(async () => (await journal.read('c1')).tab === 12);
+  told.held = (await journal.read('c1')).held !== null;
+  told.page = (await journal.read('c1')).session;
+}"""
+
+
+def test_whose_tab_it_is_is_proven_by_its_page_where_numbers_mean_nothing_any_more(lab: Lab, page: Page) -> None:
+    """By the address of its conversation; before there is one, by the command's own marker, and by nothing else."""
+    known = played(lab, page, LOST, session="new", known=True)
+    assert (known["orders"], known["held"], known["page"]) == ([[12, "watch"]], False, "new")
+    shown = played(lab, page, LOST, session="new", shown=True)
+    assert (shown["orders"], shown["held"]) == ([[11, "look"], [12, "look"], [12, "watch"]], False)
+    loading = played(lab, page, LOST, session="new", loading=True)
+    assert (loading["orders"], loading["held"], loading["page"]) == ([[11, "look"], [12, "look"]], False, "lost")
+    nowhere = played(lab, page, LOST, session="new")
+    assert (nowhere["orders"], nowhere["held"]) == ([[11, "look"], [12, "look"]], True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
@@ -11,6 +12,7 @@ from tenuto.transports.bridge import Bridge
 from tenuto.transports.canary import Canary
 from tenuto.transports.pages import PageExecutor
 
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 PROFILES = {name: compiled(profile) for name, profile in load(None).items()}
 IDENTITY = "68f0c1de-0000-4000-8000-0123456789ab"
 
@@ -44,8 +46,8 @@ def test_what_a_page_says_of_its_profile_is_one_item_until_it_is_as_known() -> N
     it = pages(canary)
     page = {"type": "page", "shown": True, "site": "chatgpt", "url_kind": "conversation", "state": "unknown"}
     for role in ("composer", "user_turn"):
-        it._heed({**page, "missing": [role]})
+        it._heed({**page, "missing": [role]}, NOW)
     (said,) = canary.troubles()
     assert "chatgpt" in said
-    it._heed({**page, "state": "ready", "missing": [], "drift": {}})
+    it._heed({**page, "state": "ready", "missing": [], "drift": {}}, NOW)
     assert canary.troubles() == ()

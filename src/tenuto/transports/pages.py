@@ -109,7 +109,7 @@ class PageExecutor(RemoteExecutor):
         answer = await line.inquire_page(wire.Target(talk.id, talk.identity), LOOK) if line is not None else None
         if line is None or answer is None or answer.subject != talk.identity:
             return Observation(self.name, Rank.PAGE, talk.identity, now(), PageFacts(shown=None))
-        self._heed(answer.facts)
+        self._heed(answer.facts, now())
         return Observation(
             self.name,
             rank_of(answer.rank, line.hello.kind),
@@ -133,14 +133,14 @@ class PageExecutor(RemoteExecutor):
         stirred = self._known.stirring.of(identity)
         return replace(facts, changed_at=stirred.changed_at, grew_at=stirred.grew_at)
 
-    def _heed(self, facts: Mapping[str, object]) -> None:
+    def _heed(self, facts: Mapping[str, object], at: datetime) -> None:
         """Let the canary see it; a profile that cannot be read is told of where a turn is ordered."""
         try:
             profile = self._profiles(str(facts.get("site", "")))
         except Mistake:
             return
         if profile is not None:
-            self._canary.seen(profile, facts)
+            self._canary.seen(profile, facts, at)
 
 
 def _dated(facts: PageFacts, now: datetime) -> PageFacts:
