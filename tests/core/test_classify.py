@@ -70,7 +70,8 @@ WORLDS: tuple[tuple[str, Health, Confidence, classify.Case], ...] = (
     ("7", Health.RECONCILING, Confidence.HIGH, case(replace(b.IDLE, commands=(b.DOUBTFUL,)))),
     ("8", Health.RECONCILING, Confidence.MEDIUM, case(page(send_ready="true", tool_card="true"))),
     ("9", Health.RUNNING, Confidence.MEDIUM, case(BOUND, b.tools(plan=b.PLAN, claim=ClaimState.PENDING))),
-    ("9b", Health.NEEDS_HUMAN, Confidence.HIGH, case(BOUND, b.tools(plan=b.PLAN, claim=ClaimState.EXHAUSTED))),
+    ("9b", Health.NEEDS_HUMAN, Confidence.HIGH,
+     case(BOUND, b.tools(plan=b.PLAN, claim=ClaimState.EXHAUSTED, active_at=b.NOW - 181 * b.S))),
     ("10", Health.SUSPECT, Confidence.MEDIUM, case(BOUND, b.tools(plan=b.PLAN, due_at=b.NOW))),
     ("10", Health.RECONCILING, Confidence.MEDIUM,
      case(replace(BOUND, sightings=(b.sighting(rank=4, network_at=ago(20)),)), b.tools(plan=b.PLAN, due_at=b.NOW))),
@@ -161,6 +162,14 @@ def test_a_heartbeat_is_no_word_of_the_agent() -> None:
     clocks = classify.clocks(world)
     assert clocks.call_heartbeat == b.NOW
     assert clocks.progressed is None
+
+
+def test_the_last_continuation_is_given_the_time_to_be_taken_up() -> None:
+    """What the server may not continue again is a person's when nothing came of the last time, and not at once."""
+    spent = b.tools(plan=b.PLAN, claim=ClaimState.EXHAUSTED, active_at=b.NOW - 180 * b.S)
+    assert classify.classify(case(BOUND, spent)).row == "13"
+    later = b.tools(plan=b.PLAN, claim=ClaimState.EXHAUSTED, active_at=b.NOW - 181 * b.S)
+    assert classify.classify(case(BOUND, later)).row == "9b"
 
 
 def test_traffic_is_a_clock_of_its_own_and_the_weakest_word() -> None:

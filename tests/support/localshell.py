@@ -137,8 +137,8 @@ class Shell:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(LIMIT)
 
-    def close(self) -> None:
-        """End everything of it."""
+    def stop(self) -> None:
+        """End the server as an operator would, and if it does not end, as a crash would."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             try:
@@ -146,6 +146,10 @@ class Shell:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait(LIMIT)
+
+    def close(self) -> None:
+        """End everything of it."""
+        self.stop()
         for each in self.tmux.glob("tmux-*/*"):
             subprocess.run(["tmux", "-S", str(each), "kill-server"], check=False, capture_output=True, timeout=30)
         shutil.rmtree(self.tmux, ignore_errors=True)
@@ -184,6 +188,11 @@ class Shell:
         with urllib.request.urlopen(request, timeout=limit) as answer:
             self._session = answer.headers.get("Mcp-Session-Id") or self._session
             return str(answer.read().decode())
+
+    def tools(self) -> dict[str, tuple[str, ...]]:
+        """Every tool that is offered, with the names of what it takes."""
+        listed = self._ask("tools/list", {})["tools"]
+        return {tool["name"]: tuple(tool["inputSchema"].get("properties", {})) for tool in listed}
 
     def tool(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """Call a tool; its data. Raises Refused."""

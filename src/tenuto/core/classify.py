@@ -222,9 +222,17 @@ def _claim(case: Case) -> str | None:
     return "the tool server itself is about to continue it" if case.is_("claim", ClaimState.PENDING) else None
 
 
+def _used(case: Case) -> bool:
+    """Whether its tools were used a moment ago."""
+    moment = case.moment("active_at")
+    return moment is not None and case.now - moment <= case.snapshot.run.policy.suspect_tool
+
+
 def _exhausted(case: Case) -> str | None:
     if case.in_flight or not case.is_("claim", ClaimState.EXHAUSTED) or not case.is_("plan", PlanState.ACTIVE):
         return None
+    if _used(case):
+        return None  # the last continuation has only just come to it
     return "the tool server has continued it as often as it may, and its plan is not done"
 
 
@@ -271,10 +279,7 @@ def _plan_active(case: Case) -> str | None:
 
 
 def _spoken(case: Case) -> str | None:
-    moment = case.moment("active_at")
-    recent = moment is not None and case.now - moment <= case.snapshot.run.policy.suspect_tool
-    recent = recent and case.is_("session", SessionState.ACTIVE)
-    return "its tools were used a moment ago" if recent else None
+    return "its tools were used a moment ago" if _used(case) and case.is_("session", SessionState.ACTIVE) else None
 
 
 def _live(case: Case) -> str | None:
