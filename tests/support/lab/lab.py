@@ -205,6 +205,15 @@ class Lab:
         """A person allows the card that stands there."""
         self._do(lambda site: site.approved.set())
 
+    def mend(self) -> None:
+        """A person has the site try again where the card of an error stands; now there is an answer in its place."""
+
+        def change(site: Site) -> None:
+            for turn in (turn for one in site.conversations.values() for turn in one.turns if turn.error is not None):
+                turn.text, turn.error, turn.button, turn.state = "Here is the rest.", None, None, "done"
+
+        self._do(change)
+
     def resume(self) -> None:
         """A stalled answer goes on."""
         self._do(lambda site: site.resumed.set())
