@@ -147,6 +147,23 @@ def test_stronger_evidence_of_activity_never_makes_a_task_look_worse(number: str
         assert not (after.value in LOUD and before.value not in LOUD), (before, after)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_session_that_is_over_says_nothing_of_another_that_works(first: int) -> None:
+    """Whichever was looked at first, and a moment before the other."""
+    other = ToolBinding("local", "s_" + "9" * 24)
+    over = b.tools(state=SessionState.COMPLETED, plan=replace(b.PLAN, state=PlanState.COMPLETED))
+    at_work = replace(b.tools(binding=other, plan=b.PLAN, calls=(b.CALL,)), subject=other.subject)
+    looks = [over, at_work] if first == 0 else [at_work, over]
+    looks = [replace(look, seen_at=b.NOW - (2 - place) * b.S) for place, look in enumerate(looks)]
+    both = b.with_task(BOUND, tools=(b.SESSION, other))
+    assert classify.classify(case(both, *looks)).row == "5"
+    idle = replace(b.tools(binding=other, plan=b.PLAN), subject=other.subject, seen_at=at_work.seen_at)
+    assert (
+        classify.classify(case(both, *(idle if look.subject == other.subject else look for look in looks))).row == "13"
+    )
+    assert classify.classify(case(both, over)).row == "2"
+
+
 def test_silence_counts_only_while_somebody_looked() -> None:
     """Quiet counts from the start of uninterrupted observation."""
     silent = b.tools(plan=b.PLAN, active_at=b.NOW - b.DAY)

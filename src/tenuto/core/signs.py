@@ -85,6 +85,12 @@ WORDS: Mapping[str, frozenset[str]] = {
     "directory": frozenset(WorkspaceKind),
     "flaw": frozenset(Flaw),
 }
+#: Words of sessions, the one that speaks most against all being over first.
+LIVELIEST: Mapping[str, tuple[str, ...]] = {
+    "session": (SessionState.ACTIVE, SessionState.COMPLETED, SessionState.CANCELLED),
+    "plan": (PlanState.BLOCKED, PlanState.ACTIVE, PlanState.COMPLETED, PlanState.CANCELLED),
+    "claim": (ClaimState.PENDING, ClaimState.EXHAUSTED, ClaimState.EXPIRED, ClaimState.NONE),
+}
 PAGE = frozenset({"generating", "send_ready", "tool_card", "delivery_error", "page_changed_at"})
 
 
@@ -231,22 +237,41 @@ def gathered(
 ) -> Mapping[str, Sign]:
     """One sign per name: strongest first, then that something generates, then newest.
 
-    A page that is still says nothing of another that generates. `sightings` are the newest of each source and subject
+    A page that is still says nothing of another that generates, nor a session that is over of another that is active;
+    which was looked at first makes no difference. `sightings` are the newest of each source and subject
     that were not seen again just now.
     """
     found: dict[str, Sign] = {}
-    fresh = [sign for observation in observations for sign in of(observation)]
-    for sign in (*fresh, *(sign for sighting in sightings for sign in kept(sighting))):
-        if not _counts(sign, policy, now):
-            continue
-        other = found.get(sign.name)
-        if other is None or _before(sign) < _before(other):
-            found[sign.name] = sign
+    order: dict[str, tuple[Rank, bool, float, float, str, str]] = {}
+    looks = tuple(observations)
+    sessions = [look for look in looks if isinstance(look.facts, ToolFacts)]
+    looked_at = max((look.seen_at for look in sessions if look.seen_at <= now + SKEW), default=now)
+    told = [(sign, looked_at if look in sessions else sign.seen_at) for look in looks for sign in of(look)]
+    told += [(sign, sign.seen_at) for sighting in sightings for sign in kept(sighting)]
+    for sign, at in told:
+        before = _before(sign, at)
+        if _counts(sign, policy, now) and (sign.name not in order or before < order[sign.name]):
+            found[sign.name], order[sign.name] = sign, before
     return found
 
 
-def _before(sign: Sign) -> tuple[Rank, bool, float]:
-    return sign.rank, not (sign.name == "generating" and sign.yes), -sign.seen_at.timestamp()
+def _before(sign: Sign, at: datetime) -> tuple[Rank, bool, float, float, str, str]:
+    """What is smaller goes before. Of sessions looked at in turn none is newer; the liveliest has the word."""
+    generates = sign.name == "generating" and sign.yes
+    return sign.rank, not generates, -at.timestamp(), -_lively(sign), sign.source, sign.value
+
+
+def _lively(sign: Sign) -> float:
+    """How much a sign says that something is still going on, among signs of its name."""
+    match NAMES[sign.name]:
+        case Kind.COUNT | Kind.MARK:
+            return sign.count
+        case Kind.MOMENT:
+            return sign.moment.timestamp() * (-1 if sign.name == "due_at" else 1)
+        case Kind.WORD if sign.name in LIVELIEST:
+            return -LIVELIEST[sign.name].index(sign.value)
+        case _:
+            return 0
 
 
 def _counts(sign: Sign, policy: Policy, now: datetime) -> bool:
