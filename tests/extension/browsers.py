@@ -445,6 +445,13 @@ class Firefox(Browser):
             )
         )
 
+    def reload_extension(self) -> None:
+        """Load the extension anew in open pages, as an update does."""
+        self._chrome(
+            "const { AddonManager } = ChromeUtils.importESModule('resource://gre/modules/AddonManager.sys.mjs');"
+            f" const mine = await AddonManager.getAddonByID({json.dumps(GECKO_ID)}); await mine.reload(); return true;"
+        )
+
     def tabs(self) -> list[str]:
         """The addresses of all tabs."""
         return [each["url"] for each in self._contexts()]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-from tests.extension.browsers import until
+from tests.extension.browsers import Firefox, until
 from tests.extension.chats import Chats, answering, chats
 from tests.support.lab import Lab, Past
 
@@ -313,6 +313,33 @@ MEANWHILE: dict[str, Callable[[Chats], object]] = {
 def test_what_befalls_a_page_in_mid_turn_ends_nothing_and_sends_nothing(it: Chats, meanwhile: str) -> None:
     task = stalled(it)
     MEANWHILE[meanwhile](it)
+    it.lab.resume()
+    assert it.ends(task) == "completed"
+    assert len(it.accepted_of(task)) == 1
+    assert it.lab.posts() == 1
+
+
+def nameless(it: Chats) -> str:
+    """A turn that the site took, in a page that does not know where it is yet."""
+    it.site(acceptance_ms=LATE)
+    it.lab.answers(answering(1))
+    it.lab.fault("accept_late", seconds=12)
+    task = it.run("Begin where there is no address yet.")
+    it.lab.wait_accepted(1)
+    return task
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("world", ["firefox"], indirect=True)
+@pytest.mark.parametrize("turn", [stalled, nameless])
+def test_an_extension_that_is_loaded_anew_in_mid_turn_knows_its_tab_by_its_page(
+    it: Chats, turn: Callable[[Chats], str]
+) -> None:
+    """Chromium loads an extension that was given to it at its start anew only with itself."""
+    task = turn(it)
+    assert isinstance(it.browser, Firefox)
+    it.browser.reload_extension()
+    until("the extension", it.connected)
     it.lab.resume()
     assert it.ends(task) == "completed"
     assert len(it.accepted_of(task)) == 1
