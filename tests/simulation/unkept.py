@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from tenuto.core import closing, hindered, limits, reconcile
+from tenuto.core import closing, hindered, limits, pages, reconcile
 from tenuto.core.draft import Draft
+from tenuto.engine import wheel
 from tenuto.model.command import Command, CommandKind
 from tenuto.model.evidence import CommandFacts, Mark, Observation, Presence
 from tenuto.model.lifecycle import DeliveryEvent
@@ -105,6 +106,25 @@ def turns_go_into_one_conversation(put: Put) -> None:
     put(remote, "target_of", target_of)
 
 
+def cards_are_asked_about_by_nobody(put: Put) -> None:
+    """A turn that stands before a card in its page is waited for, and its person is not told."""
+
+    def silent(draft: Draft, *_: object) -> None:
+        del draft
+
+    put(pages, "_cards", silent)
+
+
+def challenges_are_waited_for(put: Put) -> None:
+    """A page that asks whether a person is there is looked at again and again, and its person is not told."""
+    put(pages, "PERSON", {state: asked for state, asked in pages.PERSON.items() if state != "challenge"})
+
+
+def whoever_is_cut_off_falls_over(put: Put) -> None:
+    """A registry that cannot be reached is a fault like any other."""
+    put(wheel, "OutOfReach", ConnectionAbortedError)
+
+
 SABOTAGES: dict[Callable[[Put], None], tuple[int, str]] = {
     limits_are_over_at_once: (3, "holds until"),
     limits_are_not_kept: (3, "before the reset that its task was told of"),
@@ -113,5 +133,8 @@ SABOTAGES: dict[Callable[[Put], None], tuple[int, str]] = {
     words_turned_away_are_delivered: (2, "nobody has read it"),
     pages_are_closed_early: (1, "is not over"),
     turns_go_into_one_conversation: (1, "stands in the conversation of"),
+    cards_are_asked_about_by_nobody: (1, "never came to its end"),
+    challenges_are_waited_for: (1, "never came to its end"),
+    whoever_is_cut_off_falls_over: (1, "cannot be reached"),
 }
 """Which promise is broken, the seed of a world in which that is soon missed, and the words in which it is."""

@@ -15,7 +15,7 @@ from random import Random
 from typing import Final
 
 from tenuto.model.command import Command, CommandKind
-from tenuto.model.evidence import Cut, Ending, How, Mark, Presence, Rank
+from tenuto.model.evidence import Asking, Cut, Ending, How, Mark, Presence, Rank
 from tenuto.model.ids import CommandId
 from tenuto.proof.simulation.laws import Laws
 from tenuto.proof.simulation.site import OPEN, SITE, Chat, Site
@@ -502,7 +502,7 @@ class Browser:
 
     def _brought_back(self, place: Place) -> None:
         chat = place.chat
-        if chat is None or place.mark in OVER or not self.site.let_in:
+        if chat is None or place.mark in OVER or not self.site.let_in or self.site.challenged:
             return
         chat.tab = True
         if place.mark is Mark.BEGUN:
@@ -545,9 +545,12 @@ class Browser:
         working = attended and place.chat is not None and place.chat.working is not None
         agent = Presence.ALIVE if working else Presence.UNKNOWN
         mark, reason = place.mark, place.reason
+        asks: tuple[Asking, ...] | None = None
+        if working and place.chat is not None:
+            asks = (place.chat.card,) if place.chat.card is not None else ()
         if place.mark is Mark.BEGUN and place.held is not None:
             mark, reason, performer = Mark.DAMAGED, place.held, Presence.UNKNOWN
-        return wire.CommandSeen(mark, performer, agent, reason, False, None, place.at, told, in_hand)
+        return wire.CommandSeen(mark, performer, agent, reason, False, None, place.at, told, in_hand, asks)
 
     def _answer_page(self, query: int, page: wire.Target) -> wire.Observation:
         facts = self._page_facts(page.identity)

@@ -75,6 +75,10 @@ class Laws:
         self.steps += 1
         if armed and epoch != self.epoch:
             self.breaks(f"epoch {epoch} armed a command while epoch {self.epoch} leads")
+        for row in commit.puts:
+            late = isinstance(row, Command) and row.id not in self.commands and row.epoch != self.epoch
+            if late and isinstance(row, Command):
+                self.breaks(f"{row.id} was armed by epoch {row.epoch} while epoch {self.epoch} leads")
         for command_id in commit.frees:
             self._holds = {scope: holder for scope, holder in self._holds.items() if holder != command_id}
         rows = commit.puts
@@ -138,7 +142,7 @@ class Laws:
             self.breaks(f"{attempt.id} was armed at {now} while its task waits until {waiting[0].until}")
         account = self._account(task)
         for limit in self._limits.values():
-            if limit.account == account and limit.until > now:
+            if limit.account == account and limit.met_at < now < limit.until:  # met in this moment: nobody could know
                 self.breaks(
                     f"{attempt.id} was armed at {now} while {limit.name} of {account} holds until {limit.until}"
                 )

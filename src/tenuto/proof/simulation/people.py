@@ -18,7 +18,7 @@ from tenuto.core.signal import TEMPLATE
 from tenuto.engine.desk import Caller, Desk
 from tenuto.model.command import Command, CommandKind
 from tenuto.model.evidence import Cut, Ending
-from tenuto.model.faults import Corrupt, Mistake, NoSupervisor, StorageFull
+from tenuto.model.faults import Corrupt, Mistake, NoSupervisor, OutOfReach, StorageFull
 from tenuto.model.ids import CommandId, TaskId
 from tenuto.model.message import MessagePolicy
 from tenuto.model.snapshot import Role
@@ -78,6 +78,9 @@ class Universe(Protocol):
     def accounts(self) -> Accounts: ...
 
     @property
+    def site(self) -> Pressing: ...
+
+    @property
     def ledger(self) -> Reader: ...
 
     @property
@@ -98,7 +101,13 @@ class Changing(Protocol):
     def changed(self, cwd: str) -> None: ...
 
 
-NOT_DONE = (Mistake, NoSupervisor, StorageFull, Corrupt, Died)
+class Pressing(Protocol):
+    """Where the world's pages are."""
+
+    def pressed(self, subject: str) -> bool: ...
+
+
+NOT_DONE = (Mistake, NoSupervisor, StorageFull, Corrupt, OutOfReach, Died)
 
 
 class Agents:
@@ -233,7 +242,11 @@ class Operator:
                     await self._do(Desk.set_policy, task, more, key=key)
                 case _:
                     asked = universe.laws.asked(task)
-                    named = asked[number % len(asked)].id if len(asked) > 1 else None
+                    wait = asked[number % len(asked)] if asked else None
+                    if wait is not None and universe.site.pressed(wait.subject or ""):
+                        universe.say(f"operator: does in the browser what was asked: {wait.question}")
+                        continue
+                    named = wait.id if wait is not None and len(asked) > 1 else None
                     await self._do(Desk.answer, task, "go on", wait=named, key=key)
         for row in universe.tasks():
             if row.paused_at is not None and (universe.draining or self._chance.random() < 0.5):

@@ -51,6 +51,12 @@ class Kind(StrEnum):
     OWN_TURN = "own turn"
     """The person sends a turn of their own."""
     GONE = "conversation gone"
+    CHALLENGE = "human challenge"
+    """The site asks whether a person is there, until its person was told of it and answers there."""
+    CARD = "approval card"
+    """A turn under way in a page stands before a card, until its person was told of it and presses it."""
+    CUT_OFF = "registry out of reach"
+    """Whoever leads cannot reach the registry's database; where that lasts, another leads by then."""
 
 
 #: How often a day each of them happens, and between which sizes.
@@ -61,7 +67,7 @@ RATES: dict[Kind, tuple[float, float, float]] = {
     Kind.FORWARD: (0.3, 60, 7_200),
     Kind.BACK: (0.3, 60, 7_200),
     Kind.SLEEP: (0.3, 7_200, 36_000),
-    Kind.DISK_FULL: (0.5, 60, 1_800),
+    Kind.DISK_FULL: (0.5, 60, 600),
     Kind.PARTITION: (1.0, 20, 300),
     Kind.UNSEEN: (2.0, 60, 3_600),
     Kind.DIRECTORY: (0.7, 600, 7_200),
@@ -74,6 +80,9 @@ RATES: dict[Kind, tuple[float, float, float]] = {
     Kind.DRAFT: (2.0, 20, 3_600),
     Kind.OWN_TURN: (2.0, 0, 0),
     Kind.GONE: (0.2, 0, 0),
+    Kind.CHALLENGE: (0.3, 0, 0),
+    Kind.CARD: (3.0, 0, 0),
+    Kind.CUT_OFF: (1.0, 5, 300),
 }
 
 

@@ -12,7 +12,7 @@ import itertools
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
@@ -24,6 +24,7 @@ from tenuto.engine.wheel import MANY, Wheel
 from tenuto.model.change import Commit, Committed, Result
 from tenuto.model.command import Armed, Command, Outcome
 from tenuto.model.evidence import AcceptanceFacts, Observation, Rank, WorkspaceFacts, WorkspaceKind
+from tenuto.model.faults import OutOfReach
 from tenuto.model.ids import CommandId, TaskId, spelled
 from tenuto.model.leadership import Leadership
 from tenuto.model.work import Acceptance, AcceptanceKind, Agent, Task, Wait
@@ -42,6 +43,7 @@ from tenuto.proof.simulation.virtual import VirtualClock, VirtualLoop
 from tenuto.store.audit import contradictions
 from tenuto.store.dialect import texts_of
 from tenuto.store.ledger import TableLedger
+from tenuto.store.look import Look
 from tenuto.transports.bridge import Bridge, Hooks
 from tenuto.transports.pages import PageExecutor
 
@@ -52,6 +54,8 @@ DRAIN = 6 * DAY
 """How long everything may take to come to its end when nothing goes wrong any more and every agent completes."""
 
 TOLD = 4_000
+LEASE = 60.0
+"""Seconds after which another leads where whoever led cannot reach the registry."""
 HEARTBEAT = 900.0
 """Seconds between two pings of the browser; longer than in life, since connections here end by being closed."""
 
@@ -116,9 +120,20 @@ class WatchedLedger(TableLedger):
         self._registry = dialect.connection
         self._changes = -1
         self._due: datetime | None = None
+        #: Whether this supervisor cannot reach the registry's database, which others may.
+        self.away = False
+
+    @contextlib.contextmanager
+    def _looking(self) -> Iterator[Look]:
+        if self.away:
+            raise OutOfReach("the simulated database cannot be reached")
+        with super()._looking() as look:
+            yield look
 
     def next_due(self) -> datetime | None:
         """Asked anew when a row of the registry was changed, by whomever."""
+        if self.away:
+            raise OutOfReach("the simulated database cannot be reached")
         if self._changes != self._registry.total_changes:
             self._changes = self._registry.total_changes
             self._due = super().next_due()
@@ -131,6 +146,8 @@ class WatchedLedger(TableLedger):
     async def commit(self, commit: Commit) -> Result:
         if self._fuse.dead:
             raise Died
+        if self.away:
+            raise OutOfReach("the simulated database cannot be reached")
         self._writing = commit
         try:
             return await super().commit(commit)
@@ -274,7 +291,7 @@ class Universe:
                     await act(desk)
                 except NOT_DONE as refused:
                     self.say(f"  not done: {type(refused).__name__} {refused}")
-                    if not isinstance(refused, Died):
+                    if not isinstance(refused, (Died, OutOfReach)):
                         return False
                 else:
                     return True
@@ -321,7 +338,7 @@ class Universe:
     def _changed(self, name: str) -> None:
         """An executor came or went: what is under way is looked at, and what waits for it."""
         life = self.life
-        if life is not None:
+        if life is not None and not life.ledger.away:
             waiting = {task.id for task in life.ledger.active(MANY) if task.agent.carrier == name}
             for task_id in sorted(waiting.union(life.ledger.under_way())):
                 life.wheel.ring(task_id)
@@ -527,10 +544,24 @@ class Universe:
             case Kind.BACKGROUND:
                 self.browser.background_ends()
                 self._away = self.loop.time() + fault.size
+            case Kind.CHALLENGE:
+                self.site.challenged = True
+            case Kind.CARD:
+                self.site.card(self._chance_of(fault))
+            case Kind.CUT_OFF:
+                if self.life is not None:
+                    self._cut_off(self.life, fault.size)
             case Kind.TAB | Kind.WINDOWS | Kind.DRAFT | Kind.OWN_TURN | Kind.GONE:
                 self.browser.befall(fault.kind, fault.size, self._chance_of(fault))
             case _ as never:
                 assert_never(never)
+
+    def _cut_off(self, life: Life, seconds: float) -> None:
+        """Its registry is out of its reach, and within that of whoever leads by then."""
+        life.ledger.away = True
+        self.loop.call_later(seconds, setattr, life.ledger, "away", False)
+        if seconds > LEASE:
+            self.loop.call_later(LEASE, self._usurp, life)
 
     def _chance_of(self, fault: Fault) -> Random:
         return Random(f"{fault} of {self.plan.seed}")  # noqa: S311 - played chance, not a secret
@@ -573,7 +604,7 @@ class Universe:
     async def _reasons(self) -> None:
         """Every task that is not being continued says why."""
         life = self.life
-        if life is None:
+        if life is None or life.ledger.away:
             return
         for task in self.tasks():
             explained = await life.desk.explain(task.id)
