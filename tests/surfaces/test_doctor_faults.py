@@ -520,7 +520,7 @@ def _closed(home: Home) -> None:
     home.server()
     with (home.root / "config.toml").open("a") as file:
         file.write('[tool_doors]\nmine = "http://127.0.0.1:9/mcp"\n')
-    home.probe = True
+    home.program("true", "exit 0").probe = True
 
 
 # -- what the registry says
@@ -604,7 +604,7 @@ def _silent(home: Home) -> None:
 
 @fault("agent", "that is gone", "no-such-codex is not found", "PATH")
 def _missing(home: Home) -> None:
-    home.rows(Agent("codex", ("no-such-codex",), True))
+    home.program("true", "exit 0").rows(Agent("codex", ("no-such-codex",), True))
     home.probe = True
 
 
