@@ -224,7 +224,9 @@ def test_a_run_whose_chat_went_silent_is_asked_about_once_and_looked_after(it: C
     assert len(it.accepted_of(task)) == 2
     told = it.home.json("events", "--limit", "500")["events"]
     run = it.shown(task)["task"]["run"]
-    assert [one["kind"] for one in told if one["run"] == run and "dead_man" in one["kind"]] == ["run.dead_man"]
+    # Asked before the supervisor has counted for itself it says no, as often as that is; it grants once.
+    granted = [one["kind"] for one in told if one["run"] == run and one["kind"] == "run.dead_man"]
+    assert len(granted) == 1
 
 
 @one
