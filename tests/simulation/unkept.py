@@ -115,11 +115,6 @@ def cards_are_asked_about_by_nobody(put: Put) -> None:
     put(pages, "_cards", silent)
 
 
-def challenges_are_waited_for(put: Put) -> None:
-    """A page that asks whether a person is there is looked at again and again, and its person is not told."""
-    put(pages, "PERSON", {state: asked for state, asked in pages.PERSON.items() if state != "challenge"})
-
-
 def whoever_is_cut_off_falls_over(put: Put) -> None:
     """A registry that cannot be reached is a fault like any other."""
     put(wheel, "OutOfReach", ConnectionAbortedError)
@@ -134,7 +129,6 @@ SABOTAGES: dict[Callable[[Put], None], tuple[int, str]] = {
     pages_are_closed_early: (1, "is not over"),
     turns_go_into_one_conversation: (1, "stands in the conversation of"),
     cards_are_asked_about_by_nobody: (1, "never came to its end"),
-    challenges_are_waited_for: (1, "never came to its end"),
     whoever_is_cut_off_falls_over: (1, "cannot be reached"),
 }
 """Which promise is broken, the seed of a world in which that is soon missed, and the words in which it is."""
