@@ -9,10 +9,19 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
+
+RESTING: Final = frozenset({"_worker", "_gather", "wait", "select", "poll"})
+"""In which functions a thread waits for work: of the pool, the writer, `threading`, and an event loop."""
+
+PATIENCE: Final = 5.0
+"""Seconds to wait for the other threads; then the process stands still all the same."""
 
 
 class KillFuse:
@@ -29,8 +38,24 @@ class KillFuse:
             return
         self._left -= 1
         if self._left == 0:
+            if self._number is signal.SIGSTOP:
+                _alone()
             # To this very thread: sent to the process, another thread may be the one to take it, and this one goes on.
             signal.pthread_kill(threading.get_ident(), self._number)
+
+
+def _alone() -> None:
+    """Wait until every other thread has nothing to do, for a while: whoever stands still holds no lock of theirs.
+
+    A supervisor that stands still in the middle of another thread's write keeps the registry from whoever takes over,
+    as any process does that is stopped there; that is not what a case of one point is about.
+    """
+    mine, end = threading.get_ident(), time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        frames = [frame.f_code.co_name for thread, frame in sys._current_frames().items() if thread != mine]
+        if all(name in RESTING for name in frames):
+            return
+        time.sleep(0.01)
 
 
 class Recorder:

@@ -174,14 +174,14 @@ class Game:
         """The one that waited finds everything done, or does the rest."""
         status = self._wait(standby)
         if status is None or os.waitstatus_to_exitcode(status) != End.OVER:
-            self._trouble(2, -1 if status is None else status)
+            self._trouble(2, _code(status))
 
     def _paused(self, pid: int, number: int) -> None:
         """A supervisor that stood still while another took over goes on: it must find that out and do nothing."""
         self.before = judge.rows_of(self._stage)
         status = self._wait(self._begin(number + 1, None, usurp=True))
         if status is None or os.waitstatus_to_exitcode(status) != End.OVER:
-            self._trouble(number + 1, -1 if status is None else status)
+            self._trouble(number + 1, _code(status))
         os.kill(pid, signal.SIGCONT)
         status = self._wait(pid)
         if (
@@ -189,7 +189,7 @@ class Game:
             or not os.WIFEXITED(status)
             or os.WEXITSTATUS(status) not in (End.OVER, End.DEPOSED, End.STOPPED)
         ):
-            self._trouble(number, -1 if status is None else status)
+            self._trouble(number, _code(status))
 
     def _after_death(self, kill: Kill) -> None:
         self.before = judge.rows_of(self._stage)
@@ -268,3 +268,8 @@ def settled(true: Callable[[], bool], seconds: float) -> bool:
 
 def _breathe() -> None:
     select.select((), (), (), 0.003)
+
+
+def _code(status: int | None) -> int:
+    """The exit code of a life, negative for the signal that ended it, -1 for one that did not end."""
+    return -1 if status is None or os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status)
