@@ -193,7 +193,7 @@ async def test_what_only_its_person_can_do_is_asked_once_and_ends_by_itself(it: 
 
 
 @pytest.mark.parametrize("gone", [READY, PageFacts(shown=False)], ids=["taken away", "its page closed"])
-@pytest.mark.parametrize("state", ["draft", "dialog", "approval"])
+@pytest.mark.parametrize("state", ["draft", "dialog", "approval", "login", "challenge"])
 async def test_what_a_turn_was_refused_for_is_its_persons_until_it_is_gone(
     it: World, state: str, gone: PageFacts
 ) -> None:

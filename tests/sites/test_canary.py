@@ -61,3 +61,12 @@ def test_a_page_that_has_its_composer_and_shows_no_turn_for_long_is_not_loading(
     assert "user_turn is not found" in said
     canary.seen(PROFILE, facts("ready"), NOW + timedelta(seconds=90))
     assert canary.troubles() == ()
+
+
+def test_since_when_a_page_loads_is_forgotten_while_it_waits_for_its_person() -> None:
+    canary = Canary()
+    shell = facts("loading", ("user_turn", "assistant_turn"))
+    canary.seen(PROFILE, shell, NOW)
+    canary.seen(PROFILE, facts("login"), NOW + timedelta(seconds=5))
+    canary.seen(PROFILE, shell, NOW + timedelta(hours=1))
+    assert canary.troubles() == ()

@@ -141,7 +141,7 @@ def settle(draft: Draft, seen: Seen) -> None:
         return
     if facts.shown is False:
         for wait in draft.snapshot.waits:
-            if any(wait.subject == f"{SUBJECT}{state}" for state in STANDS):
+            if any(wait.subject == f"{SUBJECT}{state}" for state in (*STANDS, *PERSON)):
                 draft.close_wait(wait, "no page shows it any more")
                 draft.look_now()
     if not facts.shown:

@@ -33,6 +33,7 @@ class Canary:
     def seen(self, profile: Mapping[str, Any], facts: Mapping[str, object], at: datetime) -> None:
         """Take the facts of one page of that profile's site, seen at `at`; what is of another sort says nothing."""
         if facts.get("shown") is not True or facts.get("state") in SILENT or facts.get("url_kind") != "conversation":
+            self._loading.pop(_page(facts), None)  # since when it loads is known no more
             return
         if self._loads(facts, at):
             return
@@ -45,7 +46,7 @@ class Canary:
 
     def _loads(self, facts: Mapping[str, object], at: datetime) -> bool:
         """Whether a page is only on its way."""
-        page = str(facts.get("conversation"))[:500]
+        page = _page(facts)
         if facts.get("state") != "loading":
             self._loading.pop(page, None)
             return False
@@ -58,6 +59,10 @@ class Canary:
     def troubles(self) -> tuple[str, ...]:
         """What a person is to be told now: at most one sentence a site."""
         return tuple(said for _, said in sorted(self._said.items()))
+
+
+def _page(facts: Mapping[str, object]) -> str:
+    return str(facts.get("conversation"))[:500]
 
 
 def _counted(found: object) -> dict[str, int]:
