@@ -422,7 +422,10 @@ export class Hands {
     const profile = await this.journal.profile(entry.profile);
     if (profile === null) return;
     this.watching.set(entry.command, epoch);
-    await this.journal.note(entry.command, { tab, session: await this.pages.session(), page: epoch });
+    // That the page was opened by us is said of that one tab; another one that shows the turn may be a person's own.
+    const session = await this.pages.session();
+    const same = entry.tab === tab && entry.session === session;
+    await this.journal.note(entry.command, { tab, session, page: epoch, ...(same ? {} : { opened: await this.pages.ours(tab) }) });
     await this.serving();
     const answer = await this.pages.order(tab, epoch, {
       order: 'watch', profile, command: entry.command, marker: entry.marker,

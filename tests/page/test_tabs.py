@@ -236,3 +236,33 @@ def test_whose_tab_it_is_is_proven_by_its_page_where_numbers_mean_nothing_any_mo
     assert (loading["orders"], loading["held"], loading["page"]) == ([[11, "look"], [12, "look"]], False, "lost")
     nowhere = played(lab, page, LOST, session="new")
     assert (nowhere["orders"], nowhere["held"]) == ([[11, "look"], [12, "look"]], True)
+
+
+WHOSE = """async ({ given, told, hands, journal, claim, until }) => {
+  const talk = 'https://chat.example/c/1';
+  hands.pages.get = async (id) => ({ id, url: talk, windowId: 1 });
+  hands.pages.at = async () => [{ id: 12 }];
+  hands.pages.ours = async (id) => id === 12 && given.ours === true;
+  hands.pages.keep = async (url, id, window, ours) => { told.kept = [url, id, ours]; };
+  hands.pages.order = async (id, epoch, order) =>
+    order.order === 'look' ? { facts: { hydrated: 'yes', markers: { c1: 1 } } } : { taken: true };
+  await claim('c1', { session: given.lost ? 'lost' : 's', profile: 'p', held: null });
+  await journal.keepProfile({ send: {} }, 'p');
+  await journal.mark('c1', 'begun', {});
+  if (given.lost) await hands.bring(await journal.read('c1'));
+  else await hands.watch(await journal.read('c1'), 7, 'e2');
+  const { tab, page } = await journal.read('c1');
+  await hands.step(tab, page, { tell: 'accepted', command: 'c1', url: talk, facts: null });
+  told.opened = (await journal.read('c1')).opened;
+}"""
+
+
+def test_a_tab_of_a_persons_that_shows_a_turn_of_ours_is_never_taken_for_ours(lab: Lab, page: Page) -> None:
+    """Where the turn is found in another tab than the one we opened, that it was opened is not said of the other."""
+    talk = "https://chat.example/c/1"
+    persons = played(lab, page, WHOSE, lost=True)
+    assert (persons["kept"], persons["opened"]) == ([talk, 12, False], False)
+    reopened = played(lab, page, WHOSE, lost=True, ours=True)
+    assert (reopened["kept"], reopened["opened"]) == ([talk, 12, True], True)
+    same = played(lab, page, WHOSE)
+    assert (same["kept"], same["opened"]) == ([talk, 7, True], True)
