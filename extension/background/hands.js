@@ -27,6 +27,8 @@ const COMING = 4;
 /** @typedef {import('../contract').Answer} Answer */
 /** @typedef {import('../contract').Facts} Facts */
 
+const IN_USE = 'somebody or something is at work in that page, or it cannot be read';
+
 /** @param {string} reason @returns {Answer} */
 const no = (reason) => ({ ok: false, reason });
 /** @type {Answer} */
@@ -312,14 +314,25 @@ export class Hands {
     const tab = await this.closable(identity);
     if (tab === null) return this.fail(command, 'not_able', 'no page of ours shows that conversation', false);
     await this.journal.note(command, { tab, session: await this.pages.session(), url: identity });
-    const facts = await this.pageFacts(identity);
-    if (facts !== null && (facts.generating === 'yes' || facts.typing || !['empty', 'missing'].includes(facts.composer) || facts.foreign_turns > 0)) {
-      return this.fail(command, 'busy', 'somebody or something is at work in that page', false);
-    }
+    if (!(await this.idle(identity))) return this.fail(command, 'busy', IN_USE, false);
     const entry = /** @type {Entry} */ (await this.journal.read(command));
     if (!(await this.begun(entry)).ok) return undefined;
+    // The supervisor was waited for meanwhile: the page is read once more, and what it shows now counts.
+    if (!(await this.idle(identity))) {
+      const failed = await this.journal.unmade(command, { why: 'busy', reason: IN_USE, mendable: false });
+      if (failed !== null) await this.failed(failed);
+      return undefined;
+    }
     await this.pages.close(tab);
     return this.closed(command);
+  }
+
+  /** Whether a page of ours was read, and shows that nobody and nothing is at work in it. @param {string} identity */
+  async idle(identity) {
+    const facts = await this.pageFacts(identity);
+    if (facts === null || facts.shown !== true || facts.several === true || facts.ours !== true) return false;
+    if (facts.generating !== 'no' || facts.typing || facts.approval !== null) return false;
+    return ['empty', 'missing'].includes(facts.composer) && facts.foreign_turns === 0;
   }
 
   /** Say what became of a page that was to be closed: it is gone, or it stands as before. @param {string} command */

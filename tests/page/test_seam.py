@@ -73,11 +73,16 @@ CLOSING = """async (given) => {
     get: async () => (open ? { id: 7, url } : null),
     find: async () => (open ? { tab: { id: 7, url }, ours: true } : null),
     close: async () => { if (given.obeys) open = false; },
-    order: async () => ({ facts: { ...quiet, ...given.facts } }),
+    order: async () => (given.mute ? null : { facts: { ...quiet, ...given.facts } }),
   };
+  if (given.reloaded) pages.epochs.clear();
   const hands = new Hands(journal, pages);
+  const led = async () => { // what happens while the supervisor is waited for
+    Object.assign(given, given.meanwhile);
+    return given.led;
+  };
   hands.link = {
-    epoch: 1, connected: async () => given.led, send: (frame) => { said.push(frame); }, tellServing: () => {},
+    epoch: 1, connected: led, send: (frame) => { said.push(frame); }, tellServing: () => {},
   };
   const conversation = given.adopted ? url : 'lab:t/1';
   await journal.claim({ command: 'c0', epoch: 1, kind: 'send', conversation, url, profile: 'p', marker: 'm' });
@@ -124,6 +129,22 @@ def test_no_other_page_is_closed_and_none_without_a_supervisor(lab: Lab, page: P
         came = closed(lab, page, **given)
         assert (came["mark"], came["open"]) == ("failed", True), given
         assert "before it began" not in came["reason"], came
+
+
+def test_a_page_that_cannot_be_read_is_not_closed(lab: Lab, page: Page) -> None:
+    """One that was just loaded anew, one that does not answer, one that does not tell, one before an approval."""
+    facts = ({"generating": "unknown"}, {"approval": {"fingerprint": "f", "count": 1}})
+    for given in ({"reloaded": True}, {"mute": True}, *({"facts": one} for one in facts)):
+        came = closed(lab, page, **given)
+        assert (came["mark"], came["open"]) == ("failed", True), given
+        assert came["said"][:2] == ["received", "failed"], given
+
+
+def test_a_page_that_is_in_use_once_the_supervisor_is_there_is_not_closed(lab: Lab, page: Page) -> None:
+    for meanwhile in ({"facts": {"typing": True}}, {"facts": {"composer": "foreign"}}, {"mute": True}, {"own": False}):
+        came = closed(lab, page, meanwhile=meanwhile)
+        assert (came["mark"], came["open"]) == ("failed", True), meanwhile
+        assert came["said"][:3] == ["received", "begun", "failed"], meanwhile
 
 
 def test_a_closing_whose_background_died_is_told_by_what_is_there(lab: Lab, page: Page) -> None:
