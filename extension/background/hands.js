@@ -744,11 +744,11 @@ export class Hands {
     const facts = await this.pageFacts(page.identity);
     this.say('observation', {
       subject: page.identity, seen_at: new Date().toISOString(), age: (Date.now() - began) / 1000, rank: 2, query, facts: facts ?? { type: 'page', shown: false },
-      digest: facts === null ? null : facts.digest,
+      digest: facts?.digest ?? null,
     });
   }
 
-  /** @param {string} identity @returns {Promise<any>} facts, or null when no page shows it */
+  /** @param {string} identity @returns {Promise<any>} facts, `shown` null where its page cannot be read; null when no page shows it */
   async pageFacts(identity) {
     const entries = (await this.journal.entries()).filter((one) => one.conversation === identity || one.url === identity);
     const newest = entries.find((one) => one.profile !== null);
@@ -764,11 +764,12 @@ export class Hands {
     } else {
       id = (await this.tabOf(newest))?.id ?? null;
     }
-    const epoch = id === null ? undefined : this.pages.epochs.get(id);
-    if (id === null || epoch === undefined) return null;
+    if (id === null) return null;
+    const epoch = this.pages.epochs.get(id);
+    if (epoch === undefined) return { type: 'page', shown: null };
     const markers = entries.slice(0, 8).map((one) => one.marker).filter(Boolean);
     const answer = await within(this.pages.order(id, epoch, { order: 'look', profile, markers }), FACTS, null);
-    if (answer === null || !('facts' in answer)) return null;
+    if (answer === null || !('facts' in answer)) return { type: 'page', shown: null };
     return { ...coarse(answer.facts), ours: (await this.closable(identity)) === id };
   }
 

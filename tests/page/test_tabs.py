@@ -266,3 +266,22 @@ def test_a_tab_of_a_persons_that_shows_a_turn_of_ours_is_never_taken_for_ours(la
     assert (reopened["kept"], reopened["opened"]) == ([talk, 12, True], True)
     same = played(lab, page, WHOSE)
     assert (same["kept"], same["opened"]) == ([talk, 7, True], True)
+
+
+TOLD = """async ({ given, told, hands, journal, claim }) => {
+  const talk = 'https://chat.example/c/1';
+  hands.link.send = (frame, fields) => { told.facts = fields.facts; told.digest = fields.digest; };
+  hands.pages.find = async () => (given.there ? { tab: { id: 7, url: talk }, ours: false } : null);
+  hands.pages.order = async () => null;
+  await claim('c1', { conversation: talk, url: talk, profile: 'p' });
+  await journal.keepProfile({ send: {} }, 'p');
+  if (given.reloaded) hands.pages.epochs.clear();
+  await hands.answerPage(1, { id: 'v', identity: talk });
+}"""
+
+
+def test_a_page_that_is_there_and_cannot_be_read_is_not_told_as_one_that_is_gone(lab: Lab, page: Page) -> None:
+    """Whose script has not come up again since the background began anew, or does not answer; and one that is gone."""
+    for given, shown in (({"there": True, "reloaded": True}, None), ({"there": True}, None), ({}, False)):
+        came = played(lab, page, TOLD, **given)
+        assert (came["facts"], came["digest"]) == ({"type": "page", "shown": shown}, None), given

@@ -166,6 +166,8 @@ def _bound(profile: Mapping[str, Any], url: str) -> str | None:
 
 def facts_of(told: Mapping[str, object]) -> PageFacts:
     """What an extension says of a page, checked and bounded; what is not there or of another sort says nothing."""
+    if told.get("type") == "page" and told.get("shown", False) is None:
+        return PageFacts(shown=None)  # a page is there, and cannot be read now
     if told.get("type") != "page" or told.get("shown") is not True:
         return PageFacts(shown=False)
     if told.get("several") is True:
