@@ -507,3 +507,10 @@ def test_nothing_passes_what_nothing_may_pass(world: Seen) -> None:
     told = {because.rung for because in decide.explain(asking(world, anyway=True), b.NOW)}
     if told & barred:
         assert not isinstance(decide.decide(asking(world, anyway=True), b.NOW).intent, Continue)
+
+
+def test_a_takeover_in_doubt_is_looked_at_as_often_as_ever() -> None:
+    doubtful = replace(b.SUBMITTED, state=CommandState.AMBIGUOUS, submitted_at=b.NOW - 30 * b.DAY)
+    assert decide.doubted((doubtful,), b.NOW) == decide.OLD_DOUBT
+    passing = replace(doubtful, kind=CommandKind.TAKEOVER)
+    assert decide.doubted(iter((doubtful, passing)), b.NOW) == decide.LOOK_AT_DOUBT

@@ -207,6 +207,7 @@ async def test_what_a_turn_was_refused_for_is_its_persons_until_it_is_gone(
         assert await held(it, task) is Rung.PERMISSION
     (wait,) = it.ledger.waits(10, task_id=task)
     assert (wait.kind, wait.subject) == (WaitKind.PERMISSION, f"page:{state}")
+    assert f"refused: {state}" in wait.question, "what the executor itself said is told"
     assert not paged(it).under_way
     paged(it).shows = gone
     it.clock.move(timedelta(minutes=10))

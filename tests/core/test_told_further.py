@@ -61,6 +61,7 @@ from tenuto.model.reconciliation import Acknowledgement, Asked, CannotComeTrue, 
 from tenuto.model.snapshot import Snapshot
 from tenuto.model.tools import CallState, ClaimState
 from tenuto.model.work import (
+    Acceptance,
     AcceptanceKind,
     Disposition,
     DispositionSource,
@@ -771,3 +772,15 @@ def test_a_failure_hinders_by_the_words_of_its_own_program(
 def test_a_limit_is_for_one_family_of_models_where_its_name_says_so() -> None:
     named = {name: hindrances.model_of(name) for name in ("seven_day_opus", "seven_day_sonnet", "five_hour", "", None)}
     assert named == {"seven_day_opus": "opus", "seven_day_sonnet": "sonnet", "five_hour": None, "": None, None: None}
+
+
+def test_a_program_that_waits_for_its_children_is_not_judged_before_they_ended() -> None:
+    plain = b.with_task(
+        agent=replace(b.TASK.agent, resumable=False), acceptance=Acceptance(AcceptanceKind.CHECK, ("true",))
+    )
+    wait = b.a_wait(WaitKind.CHILDREN, "its children", subject="all")
+    under_way = replace(b.TASK, id=TaskId("t-a"))
+    world = replace(b.with_live(snapshot=plain), waits=(wait,), children=(under_way,))
+    at_its_end = b.ended(b.ACKNOWLEDGED, exit_code=0)
+    assert b.settled(world, at_its_end).task.claim is None
+    assert b.settled(replace(world, waits=()), at_its_end).task.claim is not None

@@ -196,6 +196,8 @@ async def test_br_126_a_parent_that_waits_for_children_is_not_complete_before_th
         itself = Caller(Role.AGENT, "agent", parent, it.desk.task(parent).lease_number)
         with pytest.raises(Refused, match="have not ended"):
             await it.desk.complete(itself, parent, "commit one")
+        with pytest.raises(Refused, match="have not ended"):
+            await it.desk.ready(itself, parent, "all but the child", key="r")
         it.executor.finish(status="complete", summary="done", evidence="commit one")
         rest = await it.settle(parent)
         assert rest is not None
@@ -208,6 +210,16 @@ async def test_br_126_a_parent_that_waits_for_children_is_not_complete_before_th
         it.executor.finish(status="complete", summary="done", evidence="commit two")
         await it.settle(parent)
         assert it.desk.task(parent).state is TaskState.COMPLETED
+
+
+async def test_a_parent_that_was_ready_is_not_while_it_waits_for_children(tmp_path: Path) -> None:
+    async with world(tmp_path) as it:
+        parent, _children = await parent_of(it, 1)
+        itself = Caller(Role.AGENT, "agent", parent, it.desk.task(parent).lease_number)
+        await it.desk.ready(itself, parent, "all of it", key="r")
+        assert it.desk.task(parent).ready_at is not None
+        await it.desk.wait(itself, parent, WaitKind.CHILDREN, "the child", subject="all", key="w")
+        assert it.desk.task(parent).ready_at is None
 
 
 async def test_any_child_wakes_a_parent_once_and_an_earlier_end_resolves_at_once(tmp_path: Path) -> None:

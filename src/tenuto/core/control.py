@@ -138,6 +138,8 @@ def open_wait(
         return because
     draft = Draft(snapshot, now, new)
     draft.wait(kind, question, subject=subject, until=until, attempt=snapshot.live.id if snapshot.live else None)
+    if kind is WaitKind.CHILDREN and snapshot.task.ready_at is not None:
+        draft.change(ready_at=None, ready_note=None)  # it is not ready while they are not
     return draft.commit()
 
 
@@ -279,6 +281,8 @@ def ready(snapshot: Snapshot, note: str, now: datetime, new: New) -> Outcome:
     """The agent says that its work can be closed; None when it has said so. It ends nothing by itself."""
     if because := _over(snapshot):
         return because
+    if (why := neighbours.unended(snapshot)) is not None:
+        return Because(Rung.DEPENDENCY, why, "say it once they have ended")
     if snapshot.task.ready_at is not None or snapshot.task.claim is not None:
         return None
     draft = Draft(snapshot, now, new)

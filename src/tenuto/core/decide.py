@@ -76,9 +76,14 @@ def _watched(seen: Seen, now: datetime) -> datetime | None:
 
 
 def doubted(commands: Iterable[Command], now: datetime) -> timedelta:
-    """After how long commands that nobody can tell about are looked at again: a share of the youngest one's age."""
+    """After how long commands that nobody can tell about are looked at again: a share of the youngest one's age.
+
+    What became of a takeover is told by the tool server's own log alone, and nobody rings for it.
+    """
+    commands = tuple(commands)
+    longest = LOOK_AT_DOUBT if any(one.kind is CommandKind.TAKEOVER for one in commands) else OLD_DOUBT
     ages = [now - (command.submitted_at or command.armed_at or command.created_at) for command in commands]
-    return max(LOOK_AT_DOUBT, min(min(ages) / 30, OLD_DOUBT))
+    return max(LOOK_AT_DOUBT, min(min(ages) / 30, longest))
 
 
 def _tools_move(seen: Seen) -> bool:

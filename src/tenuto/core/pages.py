@@ -213,7 +213,9 @@ def refused(draft: Draft, finding: Undone) -> bool:
         return False
     subject = f"{SUBJECT}{finding.why}"
     if all(wait.subject != subject for wait in draft.snapshot.waits):
-        draft.wait(WaitKind.PERMISSION, asked, subject=subject)
+        draft.wait(
+            WaitKind.PERMISSION, f"{asked} ({finding.reason})"[:2000] if finding.reason else asked, subject=subject
+        )
     return True
 
 

@@ -531,6 +531,8 @@ def _silent(draft: Draft, said: signal.NoSignal, ended: Attempt, delay: timedelt
     task = draft.task
     if task.agent.resumable:
         draft.wake(WakeKind.IDLE, "the turn ended without a signal", draft.now + delay)
+    elif (why := neighbours.unended(draft.before)) is not None:
+        draft.change(standing=Standing.WORKING, standing_reason=why)
     elif task.acceptance.kind is not AcceptanceKind.NONE and ended.exit_code == 0:
         claim(draft, "the acceptance given at its creation", said.sentence, ended)
     else:

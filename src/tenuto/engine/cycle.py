@@ -329,7 +329,7 @@ class Cycle:
         executor: object = self._executors.get(talk.executor) if talk is not None else None
         if talk is None or not abilities.has_pages(executor):
             return []
-        if snapshot.task.terminal or snapshot.live is not None or snapshot.commands:
+        if snapshot.task.terminal or snapshot.live is not None or not all(map(_harmless, snapshot.commands)):
             return []
         return [await executor.page(talk)]
 
@@ -733,3 +733,8 @@ def _turn_is_over(snapshot: Snapshot, facts: CommandFacts) -> bool:
         return False
     gone = facts.performer is Presence.GONE and facts.agent is Presence.GONE
     return facts.mark is Mark.ENDED or (gone and facts.mark in (Mark.BEGUN, Mark.ACCEPTED))
+
+
+def _harmless(command: Command) -> bool:
+    """Whether a turn may be made beside it: words for a turn that is over, of which nobody knows if they were read."""
+    return command.kind is CommandKind.STEER and command.state is CommandState.AMBIGUOUS
