@@ -56,6 +56,8 @@ export class Hands {
     this.inHand = new Set();
     /** When a page was last opened again for a command. @type {Map<string, number>} */
     this.reopened = new Map();
+    /** When the page of a command was first sought by its marker. @type {Map<string, number>} */
+    this.searched = new Map();
     /** Which script watches a command. @type {Map<string, string>} */
     this.watching = new Map();
     /** @type {Map<string, Facts>} */
@@ -718,14 +720,21 @@ export class Hands {
 
   /**
    * The tab that shows a turn whose conversation has no address yet: where numbers of tabs mean nothing any more, the one
-   * with the command's own marker in it. Where none has, and all can be read, it is held.
+   * with the command's own marker in it. Where none has, and all can be read, it is held; where one cannot, it is waited
+   * for as long as a page may take to load, from the first search on: a browser that starts brings its pages back late.
    * @param {Entry} entry
    * @returns {Promise<chrome.tabs.Tab | null>}
    */
   async sought(entry) {
     const profile = (await this.journal.profile(entry.profile)) ?? {};
+    const since = this.searched.get(entry.command) ?? Date.now();
+    this.searched.set(entry.command, since);
     let loading = false;
     for (const tab of await this.pages.at(entry.open ?? '')) {
+      if (tab.discarded || tab.status === 'unloaded') {
+        loading = true; // it is its person who has it loaded
+        continue;
+      }
       const id = /** @type {number} */ (tab.id);
       const epoch = await this.pages.script(id, COMES_BACK);
       const answer = epoch === null ? null : await this.pages.order(id, epoch, { order: 'look', profile, markers: [entry.marker] });
@@ -733,8 +742,10 @@ export class Hands {
       if ((facts?.markers[entry.marker] ?? 0) > 0) return tab;
       loading ||= facts?.hydrated !== 'yes';
     }
-    if (loading && Date.now() - Date.parse(entry.at) < SOUGHT) return null; // it may be one of those
-    if (entry.held === null && entry.mark === 'begun') await this.hold(entry, 'not_seen', 'its page was closed before it was seen whether the words were taken');
+    if (loading && Date.now() - since < SOUGHT) return null; // it may be one of those
+    this.searched.delete(entry.command);
+    const reason = loading ? 'no page that can be read shows it' : 'its page was closed before it was seen whether the words were taken';
+    if (entry.held === null && entry.mark === 'begun') await this.hold(entry, 'not_seen', reason);
     return null;
   }
 

@@ -166,10 +166,10 @@ export class Pages {
     return tab !== null && bare(tab.url) === bare(identity) ? known.tab : null;
   }
 
-  /** Every tab with a page of the same site in it that is loaded. @param {string} url */
+  /** Every tab with a page of the same site in it, loaded or not. @param {string} url */
   async at(url) {
     const site = origin(url);
-    return (await api.tabs.query({})).filter((tab) => site !== '' && tab.id !== undefined && !tab.discarded && origin(tab.url) === site);
+    return (await api.tabs.query({})).filter((tab) => site !== '' && tab.id !== undefined && origin(tab.url) === site);
   }
 
   /** How many tabs there are in all: the last one is left, since a browser may end with it. */

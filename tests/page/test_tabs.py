@@ -285,3 +285,49 @@ def test_a_page_that_is_there_and_cannot_be_read_is_not_told_as_one_that_is_gone
     for given, shown in (({"there": True, "reloaded": True}, None), ({"there": True}, None), ({}, False)):
         came = played(lab, page, TOLD, **given)
         assert (came["facts"], came["digest"]) == ({"type": "page", "shown": shown}, None), given
+
+
+LATE = """async ({ given, told, hands, journal, claim }) => {
+  journal.now = () => new Date(Date.now() - 3_600_000);
+  hands.pages.at = async () => given.tabs;
+  hands.pages.script = async (id) => { told.orders.push([id, 'script']); return null; };
+  await claim('c1', { session: 'lost', profile: 'p', held: null });
+  await journal.keepProfile({ send: {} }, 'p');
+  await journal.mark('c1', 'begun', {});
+  told.held = [];
+  const clock = Date.now;
+  for (const later of given.after) {
+    Date.now = () => clock() + later * 1000;
+    await hands.bring(await journal.read('c1'));
+    told.held.push((await journal.read('c1')).held);
+  }
+  Date.now = clock;
+}"""
+
+
+def test_a_browser_that_starts_late_is_given_time_to_bring_its_pages_back(lab: Lab, page: Page) -> None:
+    """From the first search on, however long ago the turn began; what its person has not loaded is not loaded."""
+    unread, gone = (
+        "no page that can be read shows it",
+        "its page was closed before it was seen whether the words were taken",
+    )
+    loading = played(lab, page, LATE, tabs=[{"id": 11}], after=[0, 60, 200])
+    assert loading["held"] == [None, None, unread]
+    for lazy in ({"id": 11, "discarded": True}, {"id": 11, "status": "unloaded"}):
+        came = played(lab, page, LATE, tabs=[lazy], after=[0, 60, 200])
+        assert (came["held"], came["orders"]) == ([None, None, unread], []), lazy
+    assert played(lab, page, LATE, tabs=[], after=[0])["held"] == [gone], "all was read"
+
+
+SITE = """async ({ told }) => {
+  const { Pages } = await import('/__extension__/background/pages.js');
+  const tab = (id, url, more) => ({ id, url, discarded: false, ...more });
+  browser.tabs.query = async () => [
+    tab(1, 'https://chat.example/c/1'), tab(2, 'https://chat.example/', { discarded: true }), tab(3, 'https://other.example/'),
+  ];
+  told.at = (await new Pages(null).at('https://chat.example/')).map((one) => one.id);
+}"""
+
+
+def test_a_tab_of_the_site_that_is_not_loaded_is_one_of_the_site(lab: Lab, page: Page) -> None:
+    assert played(lab, page, SITE)["at"] == [1, 2]
