@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from tenuto.core import closing, hindered, limits, pages, reconcile
@@ -23,11 +23,11 @@ Put = Callable[[object, str, object], None]
 """As `monkeypatch.setattr`."""
 
 
-def limits_are_over_at_once(put: Put) -> None:
-    """A limit is waited for until it was met, and no longer."""
+def limits_are_over_early(put: Put) -> None:
+    """A limit is waited for a minute after it was met, and no longer."""
 
     def own_moment(limit: UsageLimit, *_: object) -> datetime:
-        return limit.met_at
+        return limit.met_at + timedelta(minutes=1)
 
     put(limits, "own_moment", own_moment)
 
@@ -121,7 +121,7 @@ def whoever_is_cut_off_falls_over(put: Put) -> None:
 
 
 SABOTAGES: dict[Callable[[Put], None], tuple[int, str]] = {
-    limits_are_over_at_once: (3, "holds until"),
+    limits_are_over_early: (3, "holds until"),
     limits_are_not_kept: (3, "before the reset that its task was told of"),
     words_unheard_are_unread: (8, "said not to have happened"),
     pages_unseen_are_unsent: (1, "said not to have happened"),

@@ -153,10 +153,12 @@ async def test_a_supervisor_that_dies_anywhere_sends_nothing_twice(tmp_path: Pat
             task_id = await it.create()
             with suppress(Died):
                 await it.over(task_id)
-            assert fuse.left == 0, f"{point} was not passed"
-            await reborn(it)
-            await it.joined()
-            await it.over(task_id)
+            if fuse.left == 0:
+                await reborn(it)
+                await it.joined()
+                await it.over(task_id)
+            else:  # what came in two pieces then may come in one now, and be settled at once
+                assert count > 1, f"{point} was not passed"
             assert it.desk.task(task_id).state is TaskState.COMPLETED, point
             assert len(it.turns.effects) == len(set(it.turns.effects)) == 1, point
             assert not it.desk.commands(only_open=True), point
