@@ -134,7 +134,8 @@ def test_no_other_page_is_closed_and_none_without_a_supervisor(lab: Lab, page: P
 def test_a_page_that_cannot_be_read_is_not_closed(lab: Lab, page: Page) -> None:
     """One that was just loaded anew, one that does not answer, one that does not tell, one before an approval."""
     facts = ({"generating": "unknown"}, {"approval": {"fingerprint": "f", "count": 1}})
-    for given in ({"reloaded": True}, {"mute": True}, *({"facts": one} for one in facts)):
+    worlds: list[dict[str, Any]] = [{"reloaded": True}, {"mute": True}, *({"facts": one} for one in facts)]
+    for given in worlds:
         came = closed(lab, page, **given)
         assert (came["mark"], came["open"]) == ("failed", True), given
         assert came["said"][:2] == ["received", "failed"], given
