@@ -208,14 +208,15 @@ def refused(draft: Draft, finding: Undone) -> bool:
         return True
     if finding.why == "limit":
         return True  # the next look at the page says until when
-    asked = PERSON.get(finding.why or "") or STANDS.get(finding.why or "")
+    why = finding.why or ""
+    asked = PERSON.get(why)
+    if asked is None and why in STANDS:
+        asked = f"{STANDS[why]} ({finding.reason})"[:2000]  # it may be our own words that stayed
     if asked is None:
         return False
-    subject = f"{SUBJECT}{finding.why}"
+    subject = f"{SUBJECT}{why}"
     if all(wait.subject != subject for wait in draft.snapshot.waits):
-        draft.wait(
-            WaitKind.PERMISSION, f"{asked} ({finding.reason})"[:2000] if finding.reason else asked, subject=subject
-        )
+        draft.wait(WaitKind.PERMISSION, asked, subject=subject)
     return True
 
 
